@@ -58,7 +58,7 @@ struct centre_worker
      * has done. */
     bool counts, spoke;
     /* clock: number of rounds that the worker has done, as far as the server knows. have: round of
-     * the last answer that the worker had, according to its own report. */
+     * the last answer that the worker received, as the worker itself has reported it. */
     uint64_t clock, have;
     bool waits; /* True: the worker waits for the answer for round `clock`. */
     /* True: the worker has no copy, so its next answer is the whole model. */
@@ -124,7 +124,7 @@ struct centre_worker *centre_count(struct centre *c, const uint8_t id[WIRE_ID_BY
 /* Returns the worker with this id, or NULL if it is unknown. */
 struct centre_worker *centre_find(struct centre *c, const uint8_t id[WIRE_ID_BYTES]);
 
-/* ---- messages: pushes, and answers that are not whole ---- */
+/* ---- compressed messages: pushes, and answers that are not a whole model ---- */
 
 /* Returns whether the bytes of a push, or of an answer that is not a whole model, are valid in this
  * run. Callable from any thread. */
@@ -175,8 +175,9 @@ size_t centre_bound(const struct centre *c);
  * *a are valid until the next call. O(dim). */
 bool centre_answer(struct centre *c, struct centre_answer *a, uint8_t *coded);
 
-/* Returns the counted worker that has done the fewest rounds, for which the other workers wait, or
- * NULL. */
+/* Returns the counted worker for which the other workers wait: one that has not reported its rounds
+ * yet, or else the one that has done the fewest rounds. NULL: no worker is counted, or the slowest
+ * one itself waits for an answer. */
 const struct centre_worker *centre_awaited(const struct centre *c);
 
 #endif

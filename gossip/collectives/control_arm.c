@@ -13,8 +13,8 @@ static struct control_arm *arm_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether deltas with this codec are empty. In training (codec DELTA_RUN) they are: these
- * deltas only report that the sender has done the round. */
+/* Returns whether deltas with this codec are empty. Deltas of training (DELTA_RUN) are empty: they
+ * only report that the sender has done the round. */
 static bool is_empty(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -82,8 +82,8 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Before the first correction was sent, the replica of an edge does not approximate the model. The
- * function then returns true: the replica lags behind the model. */
+/* Returns true if, while corrections are sent, the replica of the edge is too far from the model.
+ * Before the first correction this is always so, because empty deltas do not move the replica. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

@@ -14,8 +14,8 @@ const char *const codec_levels_spec[CODEC_LEVELS_RUNGS] = {
 static const double newest_weight = 0.1;
 
 /* Limits of the lag (the part of a model that its delta leaves unsent), as a share of the consensus
- * distance Xi. Below `coarse`, exact replicas would not be better. Below `fine`, this also holds
- * for the next sparser level. */
+ * distance. With a lag below `coarse`, a denser codec would not bring the models closer. With a lag
+ * below `fine`, even the next sparser level would not move them apart. */
 static const double coarse = 0.5, fine = 0.2;
 
 /* If the drift was above `far_over` times its target FAR_LOOKS times in a row, the next denser
@@ -23,8 +23,8 @@ static const double coarse = 0.5, fine = 0.2;
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
-/* Highest price of a level (transfer time of a delta, divided by the time that it may take) that is
- * used while the drift is unknown. */
+/* While the drift is unknown, no level with a higher price than this is chosen. Price: transfer
+ * time of a delta, divided by the time that the transfer may take. */
 static const double dear = 2;
 
 void codec_levels_init(struct codec_levels *l, uint64_t pace)
@@ -60,9 +60,9 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
     l->mark[i].lag2 = l->lag2;
 }
 
-/* Returns the moving averages at the start of the drift window that began at `round`. A drift
- * figure arrives several rounds after the start of its window, and must be compared with the
- * averages of that time. NULL: these averages are no longer stored. */
+/* Returns the moving averages that codec_levels_mark() stored at `round`, the start of a drift
+ * measurement. A drift figure arrives several rounds after the start of its measurement and must be
+ * compared with the averages of that time. NULL: these averages are no longer stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)

@@ -76,17 +76,19 @@ enum {
      * drift figures. The figures of small models are rare, because a sketch is long compared with
      * their deltas. A denser level costs few bytes for such a model. */
     CODEC_LEVELS_SAFE = 5,
-    CODEC_LEVELS_BLIND = 32, /* In rounds. */
+    /* Largest number of rounds between two drift figures at which a peer begins at
+     * CODEC_LEVELS_FIRST. If figures are rarer, it begins at CODEC_LEVELS_SAFE. */
+    CODEC_LEVELS_BLIND = 32,
     /* Level whose usual delta size is used to plan how many deltas carry a sketch (sketch.h). */
     CODEC_LEVELS_MIDDLE = 2,
     /* A level that was too expensive at n drift figures in a row is tried. n is CODEC_LEVELS_TRY
      * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
-    /* Number of price updates that the trial of an expensive level lasts. The price of the level
-     * has then been measured. */
+    /* Duration of the trial of an expensive level, in price updates. After this number of updates
+     * the price of the level has been measured. */
     CODEC_LEVELS_TRIAL = 3,
-    /* Number of drift windows for which the averages at the start of the window are stored (struct
+    /* Number of drift measurements for which the averages at their start are stored (struct
      * codec_levels_mark). */
     CODEC_LEVELS_MARKS = 4
 };
@@ -94,12 +96,12 @@ enum {
 /* Codec specifications of the levels, from the sparsest to the densest. */
 extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 
-/* A mark: the moving averages `motion2` and `lag2` at the start of one drift window. */
+/* The moving averages `motion2` and `lag2` at the start of one measurement of the drift. */
 struct codec_levels_mark
 {
-    uint64_t round; /* Round of the run at which the drift window of this mark began. */
-    /* Values of the fields `motion2` and `lag2` of struct codec_levels when the drift window began.
-     * motion2 is 0 if this mark is unused. */
+    uint64_t round; /* Round of the run at which the measurement began. */
+    /* Values of the fields `motion2` and `lag2` of struct codec_levels when the measurement began.
+     * motion2 is 0 if this entry is unused. */
     double motion2, lag2;
 };
 
@@ -136,7 +138,8 @@ struct codec_levels
     /* Normalised drift of the last figure that codec_levels_look() has used. NaN: none yet. */
     double excess;
     struct codec_levels_mark mark[CODEC_LEVELS_MARKS];
-    /* Number of calls of codec_levels_mark() so far. The newest mark replaces the oldest. */
+    /* Number of calls of codec_levels_mark() so far. Each call overwrites the oldest entry of
+     * mark[]. */
     uint32_t n_marks;
 };
 
@@ -159,8 +162,8 @@ void codec_levels_moved(struct codec_levels *l, double motion2);
 /* Records the largest |x - a|^2 that a delta of this round leaves unsent. */
 void codec_levels_lagged(struct codec_levels *l, double lag2);
 
-/* Stores the moving averages (`motion2`, `lag2`) at the start of a drift window. The drift figure
- * of the window arrives several rounds later and is compared with these averages. */
+/* Stores the moving averages `motion2` and `lag2`. Called when a drift measurement begins: its
+ * figure arrives several rounds later and is compared with these averages. */
 void codec_levels_mark(struct codec_levels *l, uint64_t round);
 
 /* Sets the floor, which is the sparsest level that may be used (uplink.h). now: the current round
@@ -178,7 +181,8 @@ uint32_t codec_levels_rung(const struct codec_levels *l);
 /* Handles a drift figure: changes the level if the rule requires it. target: the normalised drift
  * to reach. spread: factor of the graph (graph_spread()). xi: the consensus distance at the start
  * of round `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it
- * is unknown or was already used, or if its window started without codec_levels_mark(). */
+ * is unknown or was already used, or if codec_levels_mark() was not called when its measurement
+ * began. */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,
                        uint64_t of_round, uint64_t now);
 

@@ -85,11 +85,11 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Returns whether each end knows all exchanges that the other end has applied. This is the case if
- * both ends, or neither of them, are still in the state of their checkpoints. If only one end is in
- * this state, the same two processes must have continued the epoch together before. The other end
- * has then applied only deltas of these two processes, and a delta that is missing at this end was
- * lost with the session. */
+/* Returns whether each end knows all exchanges that the other end has applied. This holds if both
+ * ends, or neither of them, are still in the state of their checkpoints. If only one end is, the
+ * same two processes must have continued this epoch together before. All exchanges since then were
+ * between these two processes, so a delta that this end lacks was only lost with the session and
+ * can be sent again. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
@@ -113,9 +113,9 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
-        /* This edge was restored from a checkpoint. A stored delta may come from an earlier process
-         * of the neighbour, whose present process may compute a different delta. The neighbour
-         * sends its deltas again, so the stored ones are dropped. */
+        /* This edge was restored from a checkpoint. Stored deltas of the neighbour may come from an
+         * earlier process of the neighbour, and its present process may compute different ones. The
+         * neighbour sends its deltas again, so the stored ones are dropped. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;

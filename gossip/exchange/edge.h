@@ -124,8 +124,8 @@ struct edge
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
-    /* Value of `restored` in the last EDGE that this peer sent. `restored` itself may change when a
-     * job commits. */
+    /* Value of the field `restored` in the last EDGE that this peer sent. This copy is needed
+     * because a job that commits an exchange clears `restored`. */
     bool said;
     bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
     bool heard; /* True: the neighbour's EDGE has arrived on this session, and is in `theirs`. */

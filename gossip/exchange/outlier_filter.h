@@ -5,13 +5,13 @@
  * exchange moves x by a share of D = |b - a|. Let x0 be the initial model of the run. An exchange
  * is *refused*, and x stays unchanged, if both conditions hold:
  *
- *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|) D > OUTLIER_FILTER_WAYS |x
- *   - x0|
+ *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
+ *   D > OUTLIER_FILTER_WAYS |x - x0|
  *
  * |x - a| is the difference that this peer's delta of the exchange had to transmit. In the first
- * exchange of an epoch it is the whole way of this peer's model from x0, and the neighbour's model
- * has moved about as far. Honest models of one run are therefore never much farther apart than this
- * limit, even if one peer joins late, when all others have long been close together.
+ * exchange of an epoch it is the whole distance of this peer's model from x0, and the neighbour's
+ * model has moved about as far. Honest models of one run are therefore never much farther apart
+ * than this limit, even if one peer joins late, when all others have long been close together.
  *
  * A neighbour can stay below this limit and still do harm. An edge is called *apart* if its D is
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
@@ -28,14 +28,14 @@
  * (peer/node/edge/edges_trust.c). Once an edge has been suspect, its limit is lower: an exchange is
  * refused as soon as D is so large that the edge would be apart.
  *
- * All limits depend on this peer's way |x - x0|, so a peer whose model has hardly moved cannot
- * judge others. The way grows with the number of rounds, at first with its square. If one of two
- * honest models has trained for at most 5/4 as many rounds as the other, their distance is less
- * than twice the shorter of their ways. If the neighbour has trained for more rounds than that, its
- * exchange may be refused although it is honest. This happens if this process was stopped, skipped
- * rounds, or is slow without lock step. A neighbour that was refused during training therefore gets
- * another chance in the consensus phase, when all models have trained for all rounds. The refused
- * exchange has moved no model.
+ * All limits depend on the distance |x - x0| of this peer's own model, so a peer whose model has
+ * hardly moved cannot judge others. This distance grows with the number of rounds, at first with
+ * its square. If one of two honest models has trained for at most 5/4 as many rounds as the other,
+ * they are less far apart than twice the shorter of their distances from x0. If the neighbour has
+ * trained for more rounds than that, its exchange may be refused although it is honest. This
+ * happens if this process was stopped, skipped rounds, or is slow without lock step. A neighbour
+ * that was refused during training therefore gets another chance in the consensus phase, when all
+ * models have trained for all rounds. The refused exchange has moved no model.
  *
  * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
@@ -91,8 +91,8 @@ struct outlier_filter_view
     /* |x - x0|^2, the squared distance of this peer's model from the initial model. The value may
      * be a few mixings old. */
     double way2;
-    /* Median, over the other edges, of D^2 = |b - a|^2 in their last exchanges. 0: there are no
-     * other edges, or the edge was never suspect. */
+    /* Median of D^2 = |b - a|^2 over the other edges, each in its last exchange. 0: there are no
+     * other edges, or this edge was never suspect, so the median is not needed. */
     double others2;
 };
 

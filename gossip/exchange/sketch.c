@@ -223,7 +223,7 @@ void sketch_pair_reset(struct sketch_pair *p)
 enum pair_coding {
     PAIR_RAW,   /* Average m, uncompressed. */
     PAIR_FINE,  /* Encoding: the message holds the average m, with four bits per element. */
-    PAIR_CLOCK, /* The encodings from here on belong to messages of tree aggregation. */
+    PAIR_CLOCK, /* This coding and those after it mark messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
     PAIR_BLURRED,
@@ -246,7 +246,8 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
 }
 
 /* Returns whether the replicas of the averages on this edge belong to the current window. The set
- * of members need not be checked, because a peer becomes disturbed when the set changes. */
+ * of members need not be compared: when it changes, averaging stops for the rest of the run
+ * (disturb()). */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
     return k->open && p->window == k->window;
@@ -384,9 +385,9 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     pair_apply(k, other, p->b);
     p->round++;
     k->mixed++;
-    /* An implausible message does not change this peer's averages. The neighbour has applied the
-     * exchange nevertheless, so the averages of the other peers now lack this peer's part of the
-     * exchange and are wrong. */
+    /* An implausible message does not change this peer's averages. The neighbour still applies the
+     * exchange. The exchange then changes the averages at one end only, which makes the averages of
+     * all peers wrong. */
     if (is_absurd(k, fabs((double)other->u)) || is_absurd(k, fabs((double)other->q))
         || is_absurd(k, vec_norm2(p->b, SKETCH_K)))
         return;
@@ -408,8 +409,8 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 
 /* Returns whether averaging is no longer correct at this peer. Averaging is correct only if each
  * peer has exchanged with every neighbour in every round since the first one, among the same
- * members. A peer that finds that this is not so tells its neighbours with its next message
- * (put_word()). This spreads as fast as the error of the averages. */
+ * members. A peer at which this is not so reports it to its neighbours in its next message
+ * (put_word()). Such reports spread as fast as the wrong averages do. */
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
@@ -469,14 +470,15 @@ void sketch_passed_over(struct sketch *k)
 
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
-    /* The current window gets the number own_begun + 1, unless it is cut short. */
+    /* Each window that ends gets the key own_begun + 1. Without `anew`, the open window gets this
+     * key. With `anew`, the open window is cut short, and the next one gets it. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    /* The mean of a peer without neighbours is its own model, so all distances are 0. */
+    /* A peer without neighbours takes its own model as the mean, so all distances are 0. */
     if (now->alone) {
         k->last = now->round;
         k->figures = (struct sketch_figures){.rounding = k->figures.rounding,

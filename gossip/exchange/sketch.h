@@ -53,8 +53,8 @@ enum {
     SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* Largest number of bytes of an encoded sketch. */
 };
 
-/* State of a peer after a job has mixed: the input of sketch_beat(). The node and mixing_beat() set the
- * fields. */
+/* State of a peer after a job has mixed: the input of sketch_beat(). The node and mixing_beat() set
+ * the fields. */
 struct sketch_moment
 {
     uint64_t view; /* Number that identifies the current set of members. */
@@ -219,8 +219,8 @@ void sketch_pair_reset(struct sketch_pair *p);
  * send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Returns a number that is less than own_begun of every window that begins from now on. anew: the
- * next call of sketch_beat() begins a window. */
+/* Returns a number that is less than the order key (own_begun) of every window that begins from now
+ * on. anew: the next call of sketch_beat() begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* Records that the model was replaced by another peer's model of a later round. This peer sends no

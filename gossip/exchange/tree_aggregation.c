@@ -7,29 +7,31 @@
 
 enum { INDEX_BITS = 24 };
 
-/* Largest relative change of Xi for which a result is "sharp": Xi may change by this share while
- * its window spreads to all peers. */
+/* A result is "sharp" (exact enough for users) if Xi changed by at most this share of its value
+ * while the start of the measurement spread to all peers. */
 static const double blur = 0.1;
 
-/* ---- windows ---- */
+/* ---- windows: one window is one measurement of the consensus distance ---- */
 
-/* Returns the number of rounds from one window to the next during training. A message travels one
- * hop per round, so the way up and down the tree takes twice its depth in rounds. */
+/* Returns the number of rounds between two measurements (windows) during training. A message
+ * travels one hop per round, so the way up and down the tree takes twice its depth in rounds. */
 static uint64_t period(const struct tree_aggregation_place *p)
 {
     uint64_t way = 2 * (uint64_t)p->depth + 4;
     return p->pace > way ? p->pace : way;
 }
 
-/* Returns the number of rounds from one window to the next in the consensus phase. The period is
- * shorter than in training, because the end of the run depends on the figures. A slot stores a
- * window for at least two periods, which is long enough for the way up and down the tree. */
+/* Returns the number of rounds between two measurements (windows) in the consensus phase. It is
+ * smaller than in training, because the end of the run depends on the figures. A measurement is
+ * stored for at least twice this number of rounds, in which messages travel up and down the
+ * tree. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;
 }
 
-/* Returns the index of the latest window that begins at or before this round, in lock step. */
+/* For a run in lock step: returns the index of the latest measurement window that begins at or
+ * before this round. */
 static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
 {
     if (round < p->n_rounds)
@@ -38,7 +40,7 @@ static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
     return trained + 1 + (round - p->n_rounds) / last_period(p);
 }
 
-/* In lock step, returns the round at which a window begins. */
+/* For a run in lock step: returns the round at which measurement window `index` begins. */
 static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
 {
     uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;
@@ -46,8 +48,8 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
-/* Returns the slot in which a window is stored: the number of times that 2 divides its index, at
- * most the last slot. */
+/* Returns the slot in which a measurement window is stored: the number of times that 2 divides its
+ * index, at most the last slot. */
 static size_t slot_of(uint64_t index)
 {
     size_t v = 0;
@@ -58,16 +60,17 @@ static size_t slot_of(uint64_t index)
     return v;
 }
 
-/* Returns the number of the tree that a window uses. The windows of each slot use the trees in
- * turn. */
+/* Returns which of the spanning trees a measurement window uses. Successive windows of one slot use
+ * the trees in turn. */
 static size_t tree_of(uint64_t index)
 {
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Sets this peer's position in the spanning trees. If the trees have changed, drops all stored reports
- * of distances: the other peers could not tell reports over the old and over the new trees apart. This
- * peer then reports only measurements (drift windows) that begin in this round or later. */
+/* Sets this peer's position in the spanning trees. If the trees have changed, drops all stored
+ * reports of distances: the other peers could not tell reports over the old and over the new trees
+ * apart. This peer then reports only measurements (drift windows) that begin in this round or
+ * later. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {
@@ -114,16 +117,18 @@ static bool complete(const struct tree_aggregation *v, const struct tree_aggrega
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* Called at the root of a tree. Returns whether Xi has changed little since the window began. The
- * rate of change is computed from this window and the previous complete one. */
+/* Called at the root of a tree. Returns whether Xi has changed little since the window began, so
+ * that the result is exact enough for users. The rate of change is computed from this window and
+ * the previous complete one. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        /* In lock step all peers begin the window at the same round, so Xi does not change while
-         * the window spreads. Every result is sharp (tree_aggregation.h). */
+        /* In lock step all peers begin a measurement in the same round, so its start does not have
+         * to spread, and Xi cannot change in the meantime. Every result is sharp
+         * (tree_aggregation.h). */
         return true;
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }

@@ -55,7 +55,8 @@
 
 enum {
     SKETCH_K = 256, /* Number of floats of a sketch. */
-    /* Number of measurements of the consensus distance (windows) that a peer stores, one per slot. */
+    /* Number of measurements of the consensus distance (windows) that a peer stores, one per
+     * slot. */
     TREE_AGGREGATION_SLOTS = 8,
     /* Number of spanning trees. Successive measurements use them in turn. */
     TREE_AGGREGATION_TREES = 4
@@ -74,12 +75,14 @@ struct tree_aggregation_pair
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
     /* Version number of the trees for which all other fields, except `quiet`, are valid. */
     uint64_t built;
-    /* For each slot: index of the window for which this child's report was added to the sum. */
+    /* For each slot: index of the measurement window for which this child's report was added to the
+     * sum. */
     uint64_t got[TREE_AGGREGATION_SLOTS];
-    /* For each slot: index of the window for which a report or result was sent over this edge. */
+    /* For each slot: index of the measurement window for which a report or result was sent over
+     * this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last window whose start was announced over this edge. 0: nothing was announced.
-     * An announcement before the first window counts as 1. */
+    /* Index of the last measurement window whose start was announced over this edge. 0: nothing was
+     * announced. An announcement before the first window counts as 1. */
     uint64_t told;
     /* Number of deltas since the last report or result was sent over this edge. */
     uint64_t quiet;
@@ -95,20 +98,21 @@ struct tree_aggregation_sum
     double norm2;         /* Sum of the squared norms |x|^2 of the n models. */
 };
 
-/* One window that a slot stores. */
+/* One measurement of the consensus distance (window), stored in a slot. */
 struct tree_aggregation_slot
 {
-    uint64_t index; /* Index of the window in this slot. 0: the slot is empty. */
-    bool began;     /* True: the window has begun at this peer, and `sum` includes its model. */
-    uint64_t round; /* Round count when the window began. */
+    uint64_t index; /* Index of the measurement in this slot. 0: the slot is empty. */
+    /* True: the measurement has begun at this peer, and `sum` includes its model. */
+    bool began;
+    uint64_t round; /* Round count when the measurement began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
-     * window began. */
+     * measurement began. */
     double local2;
-    float s[SKETCH_K];   /* Sketch of this peer's model when the window began. */
-    uint32_t n_children; /* Number of children that have reported for the window. */
+    float s[SKETCH_K];   /* Sketch of this peer's model when the measurement began. */
+    uint32_t n_children; /* Number of children that have reported for this measurement. */
     bool done;           /* True: `sum` is the final sum over all peers. */
-    /* True: the window is `done`, and Xi has changed little since the window began ("sharp", see
-     * the top of this file). */
+    /* True: the result is known (`done`), and Xi has changed little since the measurement began
+     * ("sharp", see the top of this file). */
     bool sharp;
     /* Sum over all peers if `done`. Otherwise the sum over this peer, if `began`, and over the
      * subtrees of the children that have reported. */
@@ -133,23 +137,26 @@ struct tree_aggregation_place
     uint64_t pace;
 };
 
-/* State of one peer. Written by tree_aggregation.c. sketch.c sets place.n to 0 to make it start
- * again. */
+/* State of one peer. Written by tree_aggregation.c. sketch.c sets place.n to 0 to restart tree
+ * aggregation after the peer has skipped rounds. */
 struct tree_aggregation
 {
     struct tree_aggregation_place place;
-    uint64_t clock; /* Index of the latest window that has begun at this peer. 0: none. */
-    uint64_t heard; /* Index of the latest window that this peer knows to have begun at any peer. */
+    /* Index of the latest measurement window that has begun at this peer. 0: none. */
+    uint64_t clock;
+    /* Index of the latest measurement window that this peer knows to have begun at any peer. */
+    uint64_t heard;
     uint64_t round; /* Round count at the last call of tree_aggregation_beat(). */
-    double before2; /* Xi^2 of the latest complete window. 0: none. */
-    uint64_t before_round; /* Round count when the latest complete window began at this peer. */
+    double before2; /* Xi^2 of the latest complete measurement. 0: none. */
+    /* Round count when the latest complete measurement began at this peer. */
+    uint64_t before_round;
     struct tree_aggregation_slot slot[TREE_AGGREGATION_SLOTS];
 };
 
 /* Kind of a tree-aggregation message that a delta carries over an edge. */
 enum tree_aggregation_word {
     TREE_AGGREGATION_NOTHING, /* The delta carries no tree-aggregation message. */
-    TREE_AGGREGATION_CLOCK,   /* Message: a window has begun. It carries no sum. */
+    TREE_AGGREGATION_CLOCK,   /* Message: a measurement has begun. It carries no sum. */
     TREE_AGGREGATION_UP,      /* Message: report of a child to its parent. */
     /* Message from a parent to its child: a sharp result, whose Xi is exact enough for users (see
      * the top of this file). */
@@ -159,21 +166,21 @@ enum tree_aggregation_word {
     TREE_AGGREGATION_BLURRED
 };
 
-/* Records that a job has mixed. round: round count of this peer. Returns whether a window begins.
- * The caller must then call tree_aggregation_begin(). */
+/* Records that a job has mixed. round: round count of this peer. Returns whether a measurement
+ * window begins now. The caller must then call tree_aggregation_begin(). */
 bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                            uint64_t round);
-/* Begins a window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b - a|^2 over
- * this peer's edges. */
+/* Begins a measurement window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b
+ * - a|^2 over this peer's edges. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2);
 
-/* Returns the newest complete window, or NULL if no window is complete. */
+/* Returns the newest complete measurement, or NULL if none is complete. */
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
 /* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
- * the window of the message. Except for a CLOCK message, sets *sum to the sum to send, which is
- * valid until the next call with this *v. */
+ * the measurement window of the message. Except for a CLOCK message, sets *sum to the sum to send,
+ * which is valid until the next call with this *v. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);

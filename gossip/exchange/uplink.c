@@ -52,8 +52,8 @@ static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte
     return most;
 }
 
-/* Lowers the floor to level `to`, and sets for how many calls of uplink_look() the old floor is not
- * tried again. */
+/* Lowers the floor (the sparsest level that may be used) to level `to`. Also sets for how many
+ * calls of uplink_look() the floor does not return to its old level. */
 static void fall(struct uplink *u, uint32_t to)
 {
     bool short_lived = u->n_kept < u->wait;
@@ -71,8 +71,8 @@ static void rise(struct uplink *u)
     u->n_kept = u->n_up = 0;
 }
 
-/* Returns the highest level to which the floor may rise. It is one above the current level, and
- * below the level from which the floor has recently fallen. */
+/* Returns the highest level to which the floor (the sparsest level that may be used) may rise: one
+ * above the current level, and below the level from which the floor has recently fallen. */
 static uint32_t highest(const struct uplink *u, uint32_t rung)
 {
     uint32_t most = (rung > u->floor ? rung : u->floor) + 1;

@@ -35,8 +35,8 @@ static uint32_t vouches_cap(uint32_t cap)
     return cap < WIRE_VOUCHES_MAX ? cap : WIRE_VOUCHES_MAX;
 }
 
-/* Appends the record or the accusations of one member, or both, as the bits of `news` (enum
- * dissemination) say. Returns false and appends nothing if they do not fit. */
+/* Appends what `news` (bits of enum dissemination) selects: the record of a member, its
+ * accusations, or both. Returns false and appends nothing if they do not fit. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {

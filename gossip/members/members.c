@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    /* A second process with this peer's identity announces some incarnation. This process raises
-     * its own incarnation above that one by this amount, so all its earlier records are lower. A
-     * still higher record is then an answer to the raised record. */
+    /* Step by which this process raises its incarnation above that of a second process with the
+     * same identity. Only a process that has received the raised record makes a record that is
+     * still higher, so such a record proves that the second process is running. */
     ABOVE_OTHER = 1000,
 };
 
@@ -85,8 +85,8 @@ void members_untally(struct members *m, struct slot *s)
     tally(m, s, 0);
 }
 
-/* An accusation may name a later incarnation than the stored record has. Such an accusation does
- * not count until the record of that incarnation arrives. */
+/* An accusation may name a later incarnation than the stored record has. It does not count until
+ * the record of that incarnation arrives. */
 uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;

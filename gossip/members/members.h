@@ -203,9 +203,9 @@ void members_set_initial(struct members *m);
 /* Returns the last record in which the member says that it is an initial member. NULL: the table
  * has none. A process that has restarted learns from this record that it is an initial member. */
 const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
-/* Called when the end of the run was aborted. Before the call, a member that has announced its end
- * is not accused of silence, and it stays a vertex of the topology even if it is dead. After the
- * call, silence and death have the same effects for it as for other members. O(n). */
+/* Called when the end of the run was aborted. Until then, a member that has announced its end is
+ * not accused of silence, and it stays a vertex of the topology even if it is dead. From then on,
+ * such a member is treated like all others. O(n). */
 void members_reopen(struct members *m, int64_t now_us);
 /* Returns whether the silence of a member is a reason to accuse it. A member that has announced its
  * end may have exited, so its silence is no reason before members_reopen() is called. */
@@ -251,8 +251,8 @@ uint64_t members_changes(const struct members *m);
  * members accept, too. */
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
-/* Returns whether the tombstone of a dropped member rejects record r, although the signature is valid
- * and the record does not say that the member has ended its run. The member may be alive. */
+/* Returns whether the tombstone of a dropped member rejects record r, although the signature is
+ * valid and the record does not say that the member has ended its run. The member may be alive. */
 bool members_rejected(const struct members *m, const struct record *r);
 
 /* Copies unsent changes, oldest first, into out's arrays and marks them as sent: at most `cap`

@@ -245,9 +245,9 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Updates x and `withheld` after believe() has added the sent updates to x, with error feedback: x
- * += withheld - memory, then withheld = memory - sent updates. `memory` is the error memory of the
- * encoded updates, or the mean if there are several. If there is only one, `withheld` equals it,
+/* Used with error feedback, after believe() has added the sent updates to x. Updates x and
+ * `withheld`: x += withheld - memory, then withheld = memory - sent updates. `memory` is the mean
+ * of the error memories whose updates were encoded. If only one was encoded, `withheld` equals it,
  * and x does not change. */
 static void settle_memory(struct mixing *m, float share)
 {

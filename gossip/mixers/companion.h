@@ -21,13 +21,13 @@ size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *mess
                      float *replica);
 
 /* Encodes the difference of the companion and its part of the replica in->x_hat to the start of a
- * message. Sets *n to the number of bytes, 0 if messages of this codec do not contain the companion.
- * Returns 0, or -ERANGE if a difference is not finite or is too large. */
+ * message. Sets *n to the number of bytes, 0 if messages of this codec do not contain the
+ * companion. Returns 0, or -ERANGE if a difference is not finite or is too large. */
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n);
 
-/* Moves the companion by the exchange of one term of correction_mix(), if both of its deltas contain
- * the companion and the exchange was not refused. */
+/* Moves the companion by the exchange of one term of correction_mix(), if both of its deltas
+ * contain the companion and the exchange was not refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
 #endif

@@ -34,7 +34,8 @@ struct correction
     /* Largest squared distance d2 that is accepted. The term is refused if d2 is larger. 0: no
      * limit. */
     double limit2;
-    /* Output. True: d2 exceeded limit2, so the term was left out of x, except for rounding. */
+    /* Output. True: d2 exceeded limit2, so the term does not change x (apart from rounding
+     * errors). */
     bool refused;
     /* True: the coefficient contains the adaptive gamma of the edge. False: it contains a constant
      * step size of the mixer. */

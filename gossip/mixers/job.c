@@ -108,8 +108,8 @@ struct compress_input parts_input(const struct mixing *m, const struct mixing_ta
                                    .x_hat = x_hat};
 }
 
-/* Completes the payload of task t, with a message of len bytes, for all tasks that share it. x2, e2:
- * squared distance of model and replica before and after the delta. */
+/* Completes the payload of task t, with a message of len bytes, for all tasks that share it. x2,
+ * e2: squared distance of model and replica before and after the delta. */
 static void share(struct mixing *m, struct mixing_task *t, size_t len, double x2, double e2)
 {
     t->made->len = len;

@@ -252,21 +252,21 @@ size_t mixing_model_bytes(const struct mixing *m);
  * result is valid until the next call. While a job runs, only the worker may call this function.
  * O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
-/* Returns |a - b|^2 of two vectors of `dim` floats, each first rounded to the types of the
- * segments. O(dim). */
+/* Returns |a - b|^2 of two vectors of `dim` floats. Both vectors are first rounded to the number
+ * formats of the segments. O(dim). */
 double mixing_held_dist2(const struct mixing *m, const float *a, const float *b);
 
 /* Copies the result of mixing_held_model() to `out`, which has room for mixing_model_bytes(). */
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
 /* mixing_edge_open() initialises edge e for this run. Returns 0 or -ENOMEM. mixing_edge_close()
- * frees the edge's memory and gives the memory of its replicas back to their pool. Neither may be called while a job uses the
- * edge. */
+ * frees the memory of the edge and drops its references to replicas. Neither function may be called
+ * while a job uses the edge. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);
 
-/* ---- checkpoint (nn/math/state.h), between jobs ---- */
+/* ---- saving to a checkpoint and restoring (nn/math/state.h), between jobs ---- */
 
 /* Saves or restores the model and all state that belongs to no edge. Restores into a struct that
  * mixing_init() opened for the same run. After a failed restore the struct can only be closed. */
@@ -344,10 +344,11 @@ void mixing_drop_parts(struct mixing *m);
 /* Returns the encoded bytes at distances `from` to `to` from the end of the delta. `to` is at
  * most the length that mixing_part() returned. Called on the loop thread while the job runs. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
-/* Returns whether the delta of this task is encoded and sent in fragments (mixing_part()). At most one
- * delta of a job is. */
+/* Returns whether the delta of this task is encoded and sent in fragments (mixing_part()). At most
+ * one delta of a job is. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
-/* Returns the least number of bytes of a fragment that is worth a message. */
+/* Returns the least size of a fragment, in bytes. A message with fewer bytes would cost more time
+ * than it saves. */
 size_t mixing_part_least(const struct mixing *m);
 
 /* ---- queries ---- */
@@ -362,12 +363,12 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
  * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
  * a tree aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Drift windows are the periods in which peers estimate the consensus distance. Later windows have
- * larger keys (own_begun of struct sketch_figures). Returns a number below the keys of all windows
- * that begin from now on. `anew`: the caller will start a new window with the next job. */
+/* Peers estimate the consensus distance in periods called drift windows. Later windows have larger
+ * keys (own_begun of struct sketch_figures). Returns a number below the keys of all windows that
+ * begin from now on. `anew`: the caller will start a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
-/* Returns whether a drift window (period in which peers estimate the consensus distance) began with
- * the last call of mixing_beat(). */
+/* Returns whether the last call of mixing_beat() began a drift window, a period in which peers
+ * estimate the consensus distance. */
 bool mixing_window_began(const struct mixing *m);
 
 /* Returns the largest |x - a|^2 over the edges that encoded a delta in this job, after the delta.

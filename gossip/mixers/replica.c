@@ -26,8 +26,8 @@ static void free_list(struct replica *r)
     }
 }
 
-/* The caller has closed all edges, which returned their references. The `used` list is empty unless
- * a job ran out of memory while it was planned. */
+/* The caller has closed all edges, and each edge has dropped its references. The `used` list is
+ * therefore empty, unless a job ran out of memory while it was planned. */
 void replica_pool_close(struct replica_pool *pool)
 {
     free_list(pool->used);

@@ -235,8 +235,8 @@ struct wire_ping
     bool finished;
 };
 
-/* Messages BEAT and DELTA of a session arrive in the order in which they were sent. When a BEAT
- * arrives, all DELTAs sent before it have arrived. */
+/* Number of rounds that the sender has done, in lock step. Messages of a session arrive in the
+ * order in which they were sent, so all DELTAs that were sent before a BEAT arrive before it. */
 struct wire_beat
 {
     /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
@@ -285,8 +285,8 @@ struct wire_edge
     /* Random number, new in each message, from which the next epoch is derived. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
-    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver learns from it
-     * which rounds the sender has done, and does not wait for them. */
+    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver does not wait
+     * for rounds that the sender has already done. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
 };
@@ -318,9 +318,9 @@ struct wire_delta
     /* For --local-steps auto: the sender's estimate of the mean pace of all peers, in local
      * steps per 1,000 s. 0: unknown. */
     uint64_t pace;
-    /* Number of the current exact averaging pass, if it was exact so far at the sender and at
-     * all peers with which the sender has mixed in it (peer/node/edge/averaging_pass.h). 0: no pass,
-     * or not exact. */
+    /* Number of the current exact averaging pass, if it was exact so far at the sender and at all
+     * peers with which the sender has mixed in it (peer/node/edge/averaging_pass.h). 0: no pass, or
+     * not exact. */
     uint64_t clean;
     /* Tag of the sketch in this delta, which names its members, window and round
      * (gossip/exchange/sketch.c). 0: the delta has no sketch. */
@@ -398,7 +398,7 @@ struct wire_callback
 /* Ballot of the finish protocol. Ballots are ordered by number, then by id. */
 struct wire_ballot
 {
-    uint64_t number;           /* 0: no ballot. */
+    uint64_t number;           /* Number of the ballot. 0: no ballot. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer that coordinates the ballot. */
 };
 
@@ -451,8 +451,8 @@ struct wire_finish
 struct wire_model_req
 {
     /* Requested round: the answer is the model at this round, or at the first later round that the
-     * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model that the next drift window,
-     * the next estimate of the consensus distance, measures (gossip/exchange/sketch.h).
+     * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model at the start of the
+     * receiver's next estimate of the consensus distance (gossip/exchange/sketch.h).
      * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
     uint64_t round;
     /* Index of the piece (gossip/exchange/piece.h). With --outer, the pieces of the outer momentum
@@ -526,8 +526,8 @@ struct wire_status
 };
 
 /* Column statistics of a member's data, sent by that member and forwarded by peers without a run
- * (peer/node/join/statistics_aggregation.h). The member's signature covers id, boot id, `founds` and
- * the payload. */
+ * (peer/node/join/statistics_aggregation.h). The member's signature covers id, boot id, `founds`
+ * and the payload. */
 struct wire_moments
 {
     struct record record;
@@ -573,11 +573,11 @@ struct wire_message
  * meaningful: the type that the message claims, or WIRE_NONE.
  *
  * The count, kind, range and finiteness of each field and the exact end are checked. The run
- * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with
- * head and payload contiguous. Also rejected: a HELLO that has started without a run, or that
- * comes from a peer without a record; negative squared norms; sketch bytes without
- * a generation; a model that is not a whole number of floats; a phase, edge state or codec
- * above WIRE_CODE_MAX. NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
+ * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with head and
+ * payload contiguous. Also rejected: a HELLO that has started without a run, or that comes from a
+ * peer without a record; negative squared norms; sketch bytes without a tag (sketch_generation 0);
+ * a model that is not a whole number of floats; a phase, edge state or codec above WIRE_CODE_MAX.
+ * NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
  */
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 

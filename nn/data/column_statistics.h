@@ -68,8 +68,8 @@ struct column_statistics
     struct column_moments *of; /* Statistics of each column, columns.n of them. Owned. */
 };
 
-/* Initialises *m: copies `columns`, and the labels of the kind *k, and sets all moments to zero.
- * Returns 0 or -ENOMEM. After an error, *m is empty. */
+/* Initialises *m: copies `columns`, and the labels of the data description *k (nn/data/kind.h), and
+ * sets all moments to zero. Returns 0 or -ENOMEM. After an error, *m is empty. */
 __attribute__((warn_unused_result)) int column_statistics_open(struct column_statistics *m,
                                                                const struct kind_rows *k,
                                                                const struct columns *columns);

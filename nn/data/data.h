@@ -52,8 +52,8 @@
 #include "nn/data/spec.h"
 
 /* Source of the held-out samples. A model is never trained on samples from DATA_HELD_DRAWN and
- * DATA_HELD_FILES. For DATA_HELD_SHARE this is true if the training held out the same share of the
- * same files. */
+ * DATA_HELD_FILES. The same holds for DATA_HELD_SHARE if the training held out the same share of
+ * the same files. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
     DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */

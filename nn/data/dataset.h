@@ -26,7 +26,8 @@ struct labels;
 
 struct dataset
 {
-    char kind[DATA_KIND_MAX]; /* Canonical kind. */
+    /* Canonical kind: the text that describes the data (nn/data/kind.h), such as "csv/64x10/0". */
+    char kind[DATA_KIND_MAX];
     struct data_shape shape;
     size_t n; /* Number of samples, at least one in an open set. */
     /* Class of each sample, below shape.n_classes. NULL for a text, and for rows without labels

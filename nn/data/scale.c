@@ -26,8 +26,8 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
 
 /* ---- Before the files are read ---- */
 
-/* Returns the scale for data whose kind is not fixed yet. If scale= is not given, tables are
- * standardised, unless divide= is given. */
+/* Returns the scale to use before the files have determined it. If the spec gives no scale=, tables
+ * are standardised, unless it gives divide=. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)

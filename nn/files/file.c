@@ -218,8 +218,8 @@ int file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX
     return err;
 }
 
-/* Opens a file and detects gzip. `input`: the file counts as an input, so the program must not
- * replace it from then on (nn/files/replace.h). */
+/* Opens a file and detects gzip. `input` true: from now on the program refuses to overwrite this
+ * file (nn/files/replace.h). */
 static int open_any(struct file **f, const char *path, bool input, char error[FILE_ERROR_MAX])
 {
     int err = input ? file_open_plain(f, path, error) : file_open_no_input(f, path, error);

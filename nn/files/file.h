@@ -40,8 +40,8 @@ struct file_progress
     uint64_t *hash;
 };
 
-/* Opens a regular file for reading. From then on the file counts as an input, which the program
- * does not overwrite (nn/files/replace.h). Returns 0 or a negative errno with a message: -ENOENT,
+/* Opens a regular file for reading. From then on the program refuses to overwrite the file with one
+ * of its outputs (nn/files/replace.h). Returns 0 or a negative errno with a message: -ENOENT,
  * -EACCES, ..., -ENOMEM, or -EINVAL if the file is not regular, or has a name in .gz and is not
  * gzip. */
 __attribute__((warn_unused_result)) int file_open(struct file **f, const char *path,
@@ -51,7 +51,8 @@ __attribute__((warn_unused_result)) int file_open(struct file **f, const char *p
 __attribute__((warn_unused_result)) int file_open_plain(struct file **f, const char *path,
                                                         char error[FILE_ERROR_MAX]);
 
-/* Opens a file as file_open_plain() does, but the file does not count as an input. */
+/* Opens a file as file_open_plain() does, but the program may later overwrite the file
+ * (nn/files/replace.h). */
 __attribute__((warn_unused_result)) int file_open_no_input(struct file **f, const char *path,
                                                            char error[FILE_ERROR_MAX]);
 void file_close(struct file *f);
@@ -94,8 +95,8 @@ struct file_id
 struct file_id file_identify(const char *path);
 
 /* Reads the first bytes of a file, unpacked: *n bytes, at most cap. *whole: true if the file has no
- * more bytes. The file does not count as an input. Returns the same errors as file_open() and
- * file_get(). */
+ * more bytes. The program may later overwrite the file (nn/files/replace.h). Returns the same
+ * errors as file_open() and file_get(). */
 __attribute__((warn_unused_result)) int file_head(const char *path, uint8_t *bytes, size_t cap,
                                                   size_t *n, bool *whole,
                                                   char error[FILE_ERROR_MAX]);

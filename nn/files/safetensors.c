@@ -57,7 +57,8 @@ static int load_header(struct safetensors_header *h, struct file *f, const char 
 }
 
 /* Opens a file and checks its whole header. On success the next byte to read is the first byte of
- * the data. `input`: the file counts as an input, which the program does not overwrite. */
+ * the data. `input` true: from now on the program refuses to overwrite this file
+ * (nn/files/replace.h). */
 static int open_checked(struct safetensors_header *h, struct file **f, const char *path, bool input,
                         char error[FILE_ERROR_MAX])
 {
@@ -334,8 +335,8 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     return 0;
 }
 
-/* Reads a model. `input`: as in open_checked(). All floats are read into a buffer first. x changes only
- * after the last float has been read and found finite. */
+/* Reads a model. `input`: see open_checked(). All floats are read into a buffer first. x changes
+ * only after the last float has been read and found finite. */
 static int read_model(const char *path, bool input, const struct segment *s, size_t n, float *x,
                       char error[FILE_ERROR_MAX])
 {

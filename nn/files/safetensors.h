@@ -45,8 +45,8 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
                                                          size_t n, float *x,
                                                          char error[FILE_ERROR_MAX]);
 
-/* Reads a file as safetensors_read() does, but the file does not count as an input
- * (nn/files/replace.h). For a model that an earlier process has stored, and that this process may
+/* Reads a file as safetensors_read() does, but this process may later overwrite the file
+ * (nn/files/replace.h). For a model that an earlier process has stored and that this process may
  * replace. */
 __attribute__((warn_unused_result)) int safetensors_read_no_input(const char *path,
                                                                   const struct segment *s, size_t n,
@@ -64,9 +64,9 @@ struct safetensors_info
     struct safetensors_meta *meta; /* The n_meta metadata pairs, owned by the struct. */
 };
 
-/* Checks a file's header and reads its metadata. A later output of the command may replace the file,
- * because reading its header does not make it an input (nn/files/replace.h). Returns 0, -EINVAL or another negative errno. After an error *info is
- * empty. */
+/* Checks a file's header and reads its metadata. Unlike safetensors_read(), lets the program
+ * overwrite the file later (nn/files/replace.h). Returns 0, -EINVAL or another negative errno.
+ * After an error *info is empty. */
 __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,
                                                          char error[FILE_ERROR_MAX]);

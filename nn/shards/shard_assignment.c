@@ -296,8 +296,8 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* One member, while the costs of all samples for this member are computed. With the splits dirichlet
- * and label:K, by_class[] of the table contains further values of the member. */
+/* One member, while the costs of all samples for this member are computed. With the splits
+ * dirichlet and label:K, by_class[] of the table contains further values of the member. */
 struct bidder
 {
     uint64_t key;    /* Key of the member. */

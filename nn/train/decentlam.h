@@ -11,9 +11,9 @@
  *   u  = beta u + g'
  *   x  = x - lr u
  *
- * With a constant lr this equals x(t+1) = W y(t) + beta (x(t) - x(t-1)): the momentum is added after
- * the mixing and is not mixed again. The momentum therefore does not amplify the bias of a peer's
- * own data by 1 / (1 - beta), as local momentum does.
+ * With a constant lr this equals x(t+1) = W y(t) + beta (x(t) - x(t-1)): the momentum is added
+ * after the mixing and is not mixed again. The momentum therefore does not amplify the bias of a
+ * peer's own data by 1 / (1 - beta), as local momentum does.
  *
  * Here the mixer computes W y, from replicas, and a round has H local steps. The second form is
  * used, with u in units of the model:
@@ -22,12 +22,12 @@
  *   local steps           x <- x - lr g, without momentum, from x(t+1) to y(t+1)
  *   after them            the mixer sends deltas of y(t+1) and computes W y(t+1)
  *
- * For H = 1, exact exchange and constant lr this is the published update (tests/unit/nn_decentlam.c).
- * If lr changes, the first form multiplies beta by lr(t) / lr(t-1). This factor also scales the
- * contribution of the mixing, which is not proportional to lr, and the models diverge if the product
- * exceeds 1 for several rounds. The momentum of a round is added at once, because a part that was
- * spread over the local steps would be mixed by W. A model that is evaluated, stored or sent to a
- * joining peer is W y(t), without the momentum of the next round.
+ * For H = 1, exact exchange and constant lr this is the published update
+ * (tests/unit/nn_decentlam.c). If lr changes, the first form multiplies beta by lr(t) / lr(t-1).
+ * This factor also scales the contribution of the mixing, which is not proportional to lr, and the
+ * models diverge if the product exceeds 1 for several rounds. The momentum of a round is added at
+ * once, because a part that was spread over the local steps would be mixed by W. A model that is
+ * evaluated, stored or sent to a joining peer is W y(t), without the momentum of the next round.
  *
  * Stability. On a quadratic function with lr below 1 / curvature, and symmetric W, a deviation mode
  * follows z^2 - (l + beta) z + beta = 0, where l is real and not smaller than the smallest
@@ -37,14 +37,14 @@
  * constant graph that is --gamma 0.5. It is not enforced, because the bound above does not need it.
  *
  * W must be constant. If the mixing changes from round to round, momentum carries the models past
- * each other in the rounds that do not mix them. Example: if a mode is mixed completely in one round
- * of 4 and not in the others, the product of 4 rounds has an eigenvalue below -1 for beta = 0.9.
- * With --overlap 1, the delayed exchange gives z^2 - (1 + beta) z + (1 + beta - l) = 0, which
+ * each other in the rounds that do not mix them. Example: if a mode is mixed completely in one
+ * round of 4 and not in the others, the product of 4 rounds has an eigenvalue below -1 for beta =
+ * 0.9. With --overlap 1, the delayed exchange gives z^2 - (1 + beta) z + (1 + beta - l) = 0, which
  * diverges for l < beta. A lossy codec is a feedback of this kind, too: the momentum repeats what a
  * delta has left out. On 8 peers with quadratic losses and beta = 0.9, qsgd:4 and topk:0.9 give the
- * same distance between models as no codec, and qsgd:3 and topk:0.8 make it grow. Only precise codecs
- * are therefore allowed (peer/run/codec_precision.h). At beta = 0.98, qsgd:4 and sessions that are
- * lost also make it grow, and at 0.95 they do not, so beta may be at most 0.95.
+ * same distance between models as no codec, and qsgd:3 and topk:0.8 make it grow. Only precise
+ * codecs are therefore allowed (peer/run/codec_precision.h). At beta = 0.98, qsgd:4 and sessions
+ * that are lost also make it grow, and at 0.95 they do not, so beta may be at most 0.95.
  */
 #ifndef NN_TRAIN_DECENTLAM_H
 #define NN_TRAIN_DECENTLAM_H

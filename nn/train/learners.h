@@ -21,7 +21,8 @@
  *
  * The centre is one step late: a step moves it to the mean that the learners had at the start of
  * the step. The running statistics of normalisation layers are not kept per learner, because no
- * gradient depends on them. The centre's statistics are the mean of the values that the learners compute in a step.
+ * gradient depends on them. The centre's statistics are the mean of the values that the learners
+ * compute in a step.
  */
 #ifndef NN_TRAIN_LEARNERS_H
 #define NN_TRAIN_LEARNERS_H

@@ -1,9 +1,9 @@
 /* nn/train/momentum_kind.h -- one kind of momentum (--momentum-kind).
  *
- * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it points
- * in another direction than the common progress of all peers. The other kinds compute the momentum
- * from the change of the model over a whole round, which includes the exchange and needs no
- * message. The exception is `averaged`: the momentum is exchanged and mixed as the model is.
+ * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it
+ * points in another direction than the common progress of all peers. The other kinds compute the
+ * momentum from the change of the model over a whole round, which includes the exchange and needs
+ * no message. The exception is `averaged`: the momentum is exchanged and mixed as the model is.
  *
  *   round t     x(t)  --H local steps-->  y(t)  --exchange-->  W y(t)
  *
@@ -13,10 +13,11 @@
  *   decentlam   x(t) - W y(t)  have no momentum        decentlam.h
  *   averaged    gradients      update the momentum     averaged_momentum.h
  *
- * Here x(t) is the model before the local steps of round t, and W the mixing matrix of the exchange.
- * A kind with learn() learns when the next round begins, because only then is the model after the exchange known.
- * It uses the learning rate and the number of local steps of the finished round. A peer that skipped
- * a round or has just joined lacks x(t) or W y(t): the momentum then does not change.
+ * Here x(t) is the model before the local steps of round t, and W the mixing matrix of the
+ * exchange. A kind with learn() learns when the next round begins, because only then is the model
+ * after the exchange known. It uses the learning rate and the number of local steps of the finished
+ * round. A peer that skipped a round or has just joined lacks x(t) or W y(t): the momentum then
+ * does not change.
  *
  * To add a kind, define a const struct momentum_kind, add it to momentum_kind_all[]
  * (round_momentum.c) and to the choices of the run key `momentum-kind` (peer/sgd/sgd_keys.c).
@@ -43,7 +44,9 @@ struct momentum_kind
 {
     const char *name; /* Value of --momentum-kind. */
     enum momentum_use use;
-    double most; /* Largest momentum factor for which the kind is stable with faults. */
+    /* Largest momentum factor that this kind accepts. Up to this factor training is stable, even if
+     * sessions between peers are lost. */
+    double most;
     /* True: the kind also works with Adam and AdamW. False: with SGD only. */
     bool adam;
     /* True: models diverge unless each round mixes with nearly the same matrix W. The topology, the

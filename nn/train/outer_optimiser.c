@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Round of a u that applies to whichever round is next. */
+/* Value of `round` if the outer momentum u applies to the next round, whatever its number is. */
 static const uint64_t any_round = UINT64_MAX;
 
-/* Largest plausible |u|, in units of |x - x0| / lr. After the first round |x - x0| is at least
- * lr |u|. Later |x - x0| is the sum of all earlier updates, and u only of the recent ones. */
+/* Limit for the length of the outer momentum u that another peer sends, in units of |x - x0| / lr.
+ * After the first round |x - x0| is at least lr |u|. Later the limit is larger than needed, because
+ * x - x0 contains all earlier updates and u only the recent ones. */
 static const double most_ways = 4;
 
 int outer_optimiser_init(struct outer_optimiser *o, double lr, double momentum, size_t n)
@@ -33,7 +34,8 @@ void outer_optimiser_close(struct outer_optimiser *o)
     *o = (struct outer_optimiser){.u = NULL};
 }
 
-/* Computes u = mu u + D and x = before + lr (D + mu u), with D = x - before. */
+/* Does one outer step (outer_optimiser.h): u = mu u + D and x = before + lr (D + mu u), with D = x
+ * - before. */
 VEC_CLONES static void step(float *restrict x, const float *restrict before, float *restrict u,
                             float lr, float mu, size_t n)
 {

@@ -13,8 +13,8 @@
  * model by lr / (1 - mu) times D. The peers compress and exchange z instead of x + D.
  *
  * Each peer has its own u. All steps are linear. If exchanges keep the mean of the models, as those
- * of Edge-CHOCO do with each codec, each graph and lost sessions, the means over all peers therefore
- * follow exactly the same recursion, which is DiLoCo's:
+ * of Edge-CHOCO do with each codec, each graph and lost sessions, the means over all peers
+ * therefore follow exactly the same recursion, which is DiLoCo's:
  *
  *   mean u <- mu mean u + mean D,   mean x(t+1) = mean x(t) + lr (mean D + mu mean u)
  *
@@ -36,7 +36,8 @@ struct outer_optimiser
     /* Outer momentum buffer: n floats. NULL: the run has no outer optimiser. */
     float *u;
     size_t n; /* Number of trained parameters. */
-    /* Round to which u applies. UINT64_MAX: u applies to whichever round is next. */
+    /* Round in which the outer momentum u is used next. UINT64_MAX: u is used in the next round,
+     * whatever its number is. */
     uint64_t round;
 };
 
@@ -47,21 +48,22 @@ __attribute__((warn_unused_result)) int outer_optimiser_init(struct outer_optimi
                                                              double momentum, size_t n);
 void outer_optimiser_close(struct outer_optimiser *o);
 
-/* Replaces the model x = before + D, which the local steps of `round` have made, by z. `before` is
- * the model before the local steps. Sets u to 0 first if it does not apply to this round. O(n). */
+/* Does the outer step of `round`: replaces x by before + lr (D + mu u), where D = x - before is the
+ * change by the local steps and `before` is the model before them. Sets u to 0 first if it does not
+ * belong to this round. O(n). */
 void outer_optimiser_step(struct outer_optimiser *o, float *x, const float *before, uint64_t round);
 
 /* Sets u to 0. Must be called after a rollback, because u then contains the diverged update. */
 void outer_optimiser_reset(struct outer_optimiser *o);
 
-/* Copies another peer's u, which came with its model x. Refuses an implausible u: one that is not
- * finite, or that is longer than 4 / lr times |x - x0|, the distance from the initial model x0. u is
- * then 0. Returns whether u was taken. */
+/* Copies the outer momentum u of another peer, which came with its model x. Refuses a u that is not
+ * finite or is longer than 4 / lr times |x - x0|, the distance from the initial model x0; the own u
+ * is then 0. Returns whether u was copied. */
 bool outer_optimiser_take(struct outer_optimiser *o, const float *u, const float *x,
                           const float *x0);
 
-/* Reads or writes u in a checkpoint, in sections of its own. Does nothing without an outer
- * optimiser. */
+/* Reads or writes the outer momentum u in a checkpoint, in sections of its own. Does nothing
+ * without an outer optimiser. */
 void outer_optimiser_state(struct outer_optimiser *o, struct state *s);
 
 #endif

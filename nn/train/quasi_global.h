@@ -1,9 +1,9 @@
 /* nn/train/quasi_global.h -- quasi-global momentum (`qg`), for SGD, Adam and AdamW.
  *
- * Source: Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". The change of a peer's model
- * over a whole round is closer to the common direction of all peers than the peer's own gradients.
- * The momentum m follows this change, and is constant during the local steps (MOMENTUM_HELD). d is
- * the change over a round (momentum_kind.h):
+ * Source: Lin, Karimireddy, Stich, Jaggi 2021, "Quasi-Global Momentum". The change of a peer's
+ * model over a whole round is closer to the common direction of all peers than the peer's own
+ * gradients. The momentum m follows this change, and is constant during the local steps
+ * (MOMENTUM_HELD). d is the change over a round (momentum_kind.h):
  *
  *   d = x(t) - W y(t)
  *
@@ -27,9 +27,9 @@
  *               m <- beta1 m + (1 - beta1) d';  v <- beta2 v + (1 - beta2) d'^2
  *
  * m' and v' are not stored. The gradient in m' has the factor 1, as in qg with SGD, not the factor
- * 1 - beta1 of Adam. d' has the length 1 in the whole model, so the step depends on the scale of the
- * gradients, unlike a step of Adam. Extensions here: with H > 1 all steps of a round use the same m
- * and v, and AdamW decays x itself as in optimiser.h.
+ * 1 - beta1 of Adam. d' has the length 1 in the whole model, so the step depends on the scale of
+ * the gradients, unlike a step of Adam. Extensions here: with H > 1 all steps of a round use the
+ * same m and v, and AdamW decays x itself as in optimiser.h.
  */
 #ifndef NN_TRAIN_QUASI_GLOBAL_H
 #define NN_TRAIN_QUASI_GLOBAL_H

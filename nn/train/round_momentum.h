@@ -1,5 +1,5 @@
-/* nn/train/round_momentum.h -- the list of the kinds of momentum, and the state of a kind that learns
- * from the change of the model over a round.
+/* nn/train/round_momentum.h -- the list of the kinds of momentum, and the state of a kind that
+ * learns from the change of the model over a round.
  */
 #ifndef NN_TRAIN_ROUND_MOMENTUM_H
 #define NN_TRAIN_ROUND_MOMENTUM_H
@@ -31,9 +31,9 @@ __attribute__((warn_unused_result)) int round_momentum_init(struct round_momentu
                                                             size_t n);
 void round_momentum_close(struct round_momentum *q);
 
-/* Begins round `round`. `u`: vectors x, m and v and the learning rate of this round. n_steps: number
- * of local steps of this round. If the last call was for round - 1, the kind learns from the change
- * of the model since that call. Returns true if it has learnt. */
+/* Begins round `round`. `u`: vectors x, m and v and the learning rate of this round. n_steps:
+ * number of local steps of this round. If the last call was for round - 1, the kind learns from the
+ * change of the model since that call. Returns true if it has learnt. */
 bool round_momentum_begin(struct round_momentum *q, const struct optimiser *o,
                           const struct optimiser_step *u, uint64_t round, uint32_t n_steps);
 

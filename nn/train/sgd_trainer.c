@@ -191,7 +191,8 @@ static void run_step(struct step *step)
     struct sgd_scratch *s = c->scratch;
     if (c->optimiser.use == MOMENTUM_UPDATED)
         step->t->t++;
-    /* Moments that are held are updated only temporarily, by this step's gradient. */
+    /* With constant moments (MOMENTUM_HELD), a step computes with moments that contain its own
+     * gradient, but does not store them. Its step number is therefore that of the next update. */
     step->update.t = step->t->t + (c->optimiser.use == MOMENTUM_UPDATED ? 0 : 1);
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {

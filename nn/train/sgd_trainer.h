@@ -25,8 +25,8 @@
  * batches j, K + j, 2K + j, ... of the shard's sequence, so together the learners use each sample
  * once per epoch.
  *
- * With a kind of momentum that has a function learn() (momentum_kind.h), the momentum changes when a
- * round begins and is constant during the steps.
+ * With a kind of momentum that has a function learn() (momentum_kind.h), the momentum changes when
+ * a round begins and is constant during the steps.
  */
 #ifndef NN_TRAIN_SGD_TRAINER_H
 #define NN_TRAIN_SGD_TRAINER_H
@@ -63,8 +63,8 @@ struct sgd_config
     struct schedule schedule;
     struct augment augment;
     double label_smoothing; /* Label smoothing in training. Evaluations do not use it. */
-    /* Number of learners. 0: one learner. With several learners, the kind of momentum must be local,
-     * and the function of watch() is never called. */
+    /* Number of learners. 0: one learner. With several learners, the kind of momentum must be
+     * local, and the function of watch() is never called. */
     uint32_t learners;
     double learner_momentum; /* Momentum of the centre, if there are several learners. */
 };
