@@ -257,9 +257,8 @@ static bool base_exact(uint32_t n)
 
 const struct topology topology_base = {
     .name = "base",
-    .help =
-        "base:K -- at most K neighbours, other ones in each round; all peers hold the exact mean "
-        "after a pass of rounds",
+    .help = "base:K -- at most K neighbours per round, others in the next round; after a pass of "
+            "several rounds all peers hold the exact mean",
     .canonical = base_canonical,
     .rounds = base_rounds,
     .exact = base_exact,

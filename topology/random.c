@@ -223,8 +223,9 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
 
 const struct topology topology_small_world = {
     .name = "small-world",
-    .help = "small-world[:K,P] -- a ring with edges to the K nearest peers (default 4), each moved "
-            "at random with probability P (default 0.1)",
+    .help =
+        "small-world[:K,P] -- a ring with edges to the K nearest peers (default 4); each edge is "
+        "moved to a random peer with probability P (default 0.1)",
     .canonical = world_canonical,
     .build = world_build,
 };

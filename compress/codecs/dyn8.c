@@ -132,7 +132,8 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
-/* Result of a pass over the codes of a block, which check() then tests. */
+/* Result of a pass over all codes of a block. check() decides with it whether the block is
+ * valid. */
 struct seen
 {
     uint8_t top;  /* Largest code in the block, without the sign bit. */

@@ -111,7 +111,7 @@ static struct step lay_out(const struct codec_shape *shape, size_t r, void *scra
     return (struct step){.shape = *shape, .f = f, .buffer = buffer};
 }
 
-/* ---- Q ---- */
+/* ---- Choosing and storing Q ---- */
 
 /* Fills v with normally distributed random numbers. */
 static void draw_column(double *v, size_t n, uint64_t key)

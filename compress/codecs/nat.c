@@ -109,7 +109,8 @@ VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *rest
     }
 }
 
-/* Result of a pass over the codes of a block, which check() then tests. */
+/* Result of a pass over all codes of a block. check() decides with it whether the block is
+ * valid. */
 struct seen
 {
     uint8_t top;  /* Largest exponent byte in the block. */

@@ -102,7 +102,7 @@ static bool qsgd_settle(int64_t *arg, char *why, size_t n)
         arg[QSGD_BITS] = bits;
     if (arg[QSGD_BITS] == bits)
         return true;
-    snprintf(why, n, "levels=%d needs %d bits, one of them for the sign, found %d",
+    snprintf(why, n, "levels=%d needs %d bits (one of them for the sign), found %d bits",
              (int)arg[QSGD_LEVELS], (int)bits, (int)arg[QSGD_BITS]);
     return false;
 }

@@ -89,7 +89,7 @@ static size_t wangni_most(const int64_t *arg, size_t n)
     return wangni_limit(keep_most(arg, n), n);
 }
 
-/* ---- kappa ---- */
+/* ---- Finding kappa, the factor in the probabilities min(1, kappa |v|) ---- */
 
 /* Computes the sum of |v| (*l1) and the largest |v| (*max). Returns 0 or -ERANGE. */
 static int weigh_all(const struct codec_source *s, double *l1, float *max)

@@ -151,7 +151,8 @@ const struct simd_load_table simd_avx2_load = {
 
 #else
 
-/* ISO C requires a declaration in every file. On CPUs other than x86-64 it is this one. */
+/* On other CPUs than x86-64 this file has no code, but ISO C requires a declaration in every
+ * file. */
 extern int simd_avx2_load_none;
 
 #endif

@@ -19,7 +19,7 @@ static size_t floats_of(const struct centre *c)
     return c->config.mixing->n_floats;
 }
 
-/* ---- copies ---- */
+/* ---- copies of the models that were sent to workers ---- */
 
 static struct centre_copy *copy_of(const struct centre *c, const float *v)
 {

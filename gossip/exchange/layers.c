@@ -15,7 +15,7 @@
  * with which a figure is still reported. */
 static const double rounding = 0x1p-24, vague = 0.1;
 
-/* ---- the parts ---- */
+/* ---- dividing a model into parts ---- */
 
 /* Returns the number of characters of a layer's name: "conv1" of "conv1.weight". A name without a
  * dot is the layer's name. */
@@ -128,7 +128,7 @@ void layers_sketch(const struct layers *l, uint64_t key, const float *x, float *
     }
 }
 
-/* ---- the measure ---- */
+/* ---- computing the consensus distances ---- */
 
 /* Sums of squares that are computed for one layer of the model, or for all layers together. */
 struct sums

@@ -63,7 +63,7 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
         out[i] = (float)sum[i];
 }
 
-/* ---- windows ---- */
+/* ---- averaging windows ---- */
 
 /* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of its
  * value. The values in a sketch are rounded, too. These errors are independent, so their squares
@@ -182,7 +182,7 @@ static void accelerate(struct sketch *k)
     k->before[0] = k->at;
 }
 
-/* ---- one edge ---- */
+/* ---- sketch messages of one edge ---- */
 
 /* Fields of a tag, with their widths in bits: [set of members 24][window 24][round 16]. In messages
  * of tree aggregation: [set of members 24][window 24][a peer is in its consensus phase 1][number of

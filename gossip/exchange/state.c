@@ -160,7 +160,8 @@ static void survey_pair_fields(struct tree_aggregation_pair *p, struct state *s)
     for (size_t t = 0; t < TREE_AGGREGATION_TREES; t++) {
         uint32_t role = p->role[t];
         state_u32(s, &role);
-        state_expect(s, role <= TREE_AGGREGATION_CHILD, "no such role in a tree");
+        state_expect(s, role <= TREE_AGGREGATION_CHILD,
+                     "unknown role of a neighbour in a spanning tree");
         if (role <= TREE_AGGREGATION_CHILD)
             p->role[t] = (enum tree_aggregation_role)role;
     }
@@ -262,9 +263,10 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
     e->restored = s->reading;
-    /* If the checkpoint has no own delta of this epoch, the first delta was made after the
-     * checkpoint. The neighbour may know that delta, but this process does not, so the edge must be
-     * reset. If only `cur` is missing, the edge was not used in the round of the checkpoint. */
+    /* If the checkpoint has no own delta of this epoch, this peer made its first delta after the
+     * checkpoint. The neighbour may have applied that delta, which this process cannot send again,
+     * so the edge must be reset. If only `cur` is missing, the edge was not used in the round of
+     * the checkpoint. */
     if (s->reading && e->cur.payload == NULL && e->prev.payload == NULL)
         e->epoch = 0;
 }

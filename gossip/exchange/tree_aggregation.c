@@ -205,7 +205,7 @@ const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_ag
     return best;
 }
 
-/* ---- an edge ---- */
+/* ---- messages of one edge ---- */
 
 void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  const enum tree_aggregation_role role[TREE_AGGREGATION_TREES],

@@ -63,11 +63,11 @@
 #include <stdint.h>
 
 enum {
-    /* The floor rises after this number of calls of uplink_look() in a row at which a higher floor
-     * is possible. */
+    /* Number of successive calls of uplink_look() that must find a higher floor possible before the
+     * floor rises. */
     UPLINK_UP = 3,
-    /* The floor falls after this many calls of uplink_look() in a row at which its transfer is too
-     * slow. */
+    /* Number of successive calls of uplink_look() that must find deltas of the floor's level too
+     * slow before the floor falls. */
     UPLINK_DOWN = 2,
     /* After the floor has fallen from a level, that level is not tried again for this many calls of
      * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */

@@ -62,8 +62,9 @@ struct mixing_task
     uint32_t codec;
     bool sketch;     /* True: the delta to encode carries a sketch. */
     bool statistics; /* True: the delta to encode carries the running statistics. */
-    /* Degree and numerator of the mixing weight for the header of the delta to encode (struct
-     * wire_delta). degree 0: the degree in struct mixing_announcement is used. */
+    /* Values of the fields `degree` and `more` in the header of the delta to encode, from which
+     * both ends compute the mixing weight (struct wire_delta). degree 0: the degree in struct
+     * mixing_announcement is used. */
     uint32_t degree, more;
 
     /* The fields from here to `encodes` are set by mixing_plan(). */
@@ -298,8 +299,9 @@ struct mixing_moment
     /* True: the round belongs to an exact averaging pass (a sequence of rounds that gives all peers
      * the exact mean). Both ends are in the consensus phase and send whole models. */
     bool whole;
-    /* Degree and numerator of the mixing weight for the header of the delta (struct wire_delta).
-     * degree 0: the delta announces the degree in struct mixing_announcement. */
+    /* Values of the fields `degree` and `more` in the header of the delta, from which both ends
+     * compute the mixing weight (struct wire_delta). degree 0: the delta announces the degree in
+     * struct mixing_announcement. */
     uint32_t degree, more;
 };
 

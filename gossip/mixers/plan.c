@@ -163,15 +163,14 @@ static int plan_encode(struct mixing *m, size_t i)
     return t->made != NULL ? 0 : -ENOMEM;
 }
 
-/* Moves the edge to the replica of its commit group, that is of the tasks that commit the same
- * delta to the same replica (plan_commit()). Also assigns the packet of its new delta. */
+/* Moves the edge to the replica that plan_commit() has assigned to the task. Also assigns the
+ * packet of the edge's new delta. */
 static int plan_edge(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
     struct replica *was = t->edge->a;
     if (t->replica != NULL && t->replica != was) {
-        /* plan_commit() has already counted the references of all edges that move to this
-         * replica. */
+        /* plan_commit() has already counted this reference. */
         t->edge->a = t->replica;
         replica_release(&m->replicas, was);
     }

@@ -21,9 +21,10 @@ static void statistics_state(struct statistics *t, const float *x, struct state 
     state_f64(s, &t->apart2);
     state_f64(s, &t->size2);
     state_floats(s, t->owed, t->n, "statistics.owed");
-    state_expect(s, !s->reading || statistics_proper(t, x), "improper statistics");
+    state_expect(s, !s->reading || statistics_proper(t, x),
+                 "a running statistic is not finite or out of range");
     for (size_t i = 0; s->reading && i < t->n; i++)
-        state_expect(s, t->owed[i] >= 0, "the statistics owed are negative");
+        state_expect(s, t->owed[i] >= 0, "a stored correction of a running statistic is negative");
 }
 
 void mixing_state(struct mixing *m, struct state *s)
@@ -101,7 +102,8 @@ static void shared_state(struct mixing *m, struct shared *h, size_t n, struct st
     state_section(s, "edges");
     state_u64(s, &n_replicas);
     state_u64(s, &n_payloads);
-    state_expect(s, n_replicas <= n && n_payloads <= 2 * n, "more replicas or deltas than edges");
+    state_expect(s, n_replicas <= n && n_payloads <= 2 * n,
+                 "more replicas or deltas than the edges can have");
     for (uint64_t i = 0; i < n_replicas && !s->failed; i++) {
         if (s->reading && (h->replica[i] = replica_get(&m->replicas)) == NULL) {
             state_no_memory(s);
@@ -135,7 +137,7 @@ static void check_sent(const struct mixing *m, const struct edge_sent *d, struct
 {
     if (!s->failed && d->payload != NULL)
         state_expect(s, mixing_valid(m, d->head.codec, d->payload->bytes, d->payload->len),
-                     "a delta that does not decode");
+                     "a delta that cannot be decoded");
 }
 
 static void velocity_state(struct mixing *m, struct edge *e, size_t i, struct state *s)

@@ -38,7 +38,7 @@ static size_t record_size(const struct record *r)
     return r->n_labels + IMAGE;
 }
 
-/* ---- Which of the two sets is it? ---- */
+/* ---- Recognising the files of CIFAR-10 and CIFAR-100. ---- */
 
 /* Returns whether the first bytes of a record are valid labels. The other bytes are pixels, which
  * may have any value. */

@@ -32,7 +32,7 @@ enum {
 /* Relative tolerance when received statistics are checked, because their sums were rounded. */
 #define SLACK 1e-9
 
-/* ---- Out. ---- */
+/* ---- Encoding. ---- */
 
 struct out
 {
@@ -111,7 +111,7 @@ size_t column_statistics_print(const struct column_statistics *m, uint8_t *out, 
     return n > 0 ? n : print(m, false, out, cap);
 }
 
-/* ---- In. ---- */
+/* ---- Parsing. ---- */
 
 /* Parser of a message: the bytes [p, end) that are not parsed yet. `wrong`: text of the first
  * error, or NULL. After an error every value read is 0. */
@@ -240,7 +240,8 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
            sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
                && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
            "column statistics with an unknown scale");
-    demand(in, sparse == 0 || !m->schema.named, "column statistics with column names in a libsvm");
+    demand(in, sparse == 0 || !m->schema.named,
+           "column statistics of libsvm data with column names");
     demand(in, scheme >= LABELS_PM && scheme <= LABELS_LIST,
            "column statistics with an unknown label scheme");
     k.n_classes = (uint32_t)get(in, 4);

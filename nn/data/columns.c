@@ -238,7 +238,7 @@ void columns_expand(const struct columns *c, const float *row, float *out)
     }
 }
 
-/* ---- Words. ---- */
+/* ---- The text of a column. ---- */
 
 struct word
 {

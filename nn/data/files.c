@@ -209,7 +209,7 @@ static int list_directory(struct files *f, const char *dir, char error[DATA_ERRO
     return err;
 }
 
-/* ---- Which files are of the format? ---- */
+/* ---- Recognising the files of a format. ---- */
 
 static bool keep_ending(const char *name, void *arg)
 {
@@ -281,14 +281,13 @@ static int judge_name(const struct files *f, enum look *look, size_t i,
         look[i] = LOOK_NAMED;
     else if (!split_wanted && files_held_out(file_base_name(path)))
         return file_error(error, path,
-                          "found no %s at the start of the file, expected it because the file "
-                          "name suggests held-out data (otherwise name the held-out set with "
-                          "test=)",
+                          "found no %s at the start of the file, although the file name suggests "
+                          "held-out data (if it is none, name the held-out set with test=)",
                           kind);
     else if (says && look[i] != LOOK_EMPTY)
         return file_error(error, path,
-                          "found no %s at the start of the file, expected it because the file's "
-                          "name matches a file of %s in the same directory",
+                          "found no %s at the start of the file, although the file name ends like "
+                          "that of a %s file",
                           kind, kind);
     return 0;
 }

@@ -20,7 +20,7 @@ enum {
     AT_ONCE = 4096 /* Number of labels that one read gets. */
 };
 
-/* ---- Names and looks. ---- */
+/* ---- Recognising the files by names and first bytes. ---- */
 
 /* Returns the position of "WHAT" in a name of the form PREFIX-WHAT, in which '.' may replace
  * '-'. NULL: the name has another form. */

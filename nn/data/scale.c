@@ -68,7 +68,7 @@ void scale_close(struct scale *s)
     columns_close(&s->columns);
 }
 
-/* ---- Notes. ---- */
+/* ---- Notes to the user. ---- */
 
 /* Appends a sentence to the notes. A sentence that does not fit is left out. */
 __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_MAX],
@@ -343,7 +343,7 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
     if (!s->given)
         err = fit(s, train);
     if (err == 0 && list_columns(c, names, is_constant, list) > 0)
-        add_note(note, "the same number in all rows of %s: no model can learn from that", list);
+        add_note(note, "all rows have the same number in %s, so no model can learn from it", list);
     if (err == 0)
         err = give_columns(c, train);
     if (err == 0)

@@ -105,10 +105,10 @@ __attribute__((warn_unused_result)) int schema_adopt(struct schema *s,
                                                      const struct schema_names *header,
                                                      size_t label);
 
-/* Initialises the schema for data of the kind *k. `known`: a schema with names, or NULL. If the
- * kind is open, or if the kind has the hash of `known`, the schema becomes a copy of `known` (empty
- * if NULL). Otherwise it gets the hash and the tags of the kind, but no names. Returns 0 or
- * -ENOMEM. */
+/* Initialises the schema for data with the description *k (nn/data/kind.h). `known`: a schema with
+ * names, or NULL. If the kind is open, or if the kind has the hash of `known`, the schema becomes a
+ * copy of `known` (empty if NULL). Otherwise it gets the hash and the tags of the kind, but no
+ * names. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_of_kind(struct schema *s, const struct kind_rows *k,
                                                        const struct schema *known);
 

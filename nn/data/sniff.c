@@ -126,7 +126,7 @@ static bool is_binary(const char *path)
            || (n > 7 && strcmp(path + n - 7, ".bin.gz") == 0);
 }
 
-/* ---- All files. ---- */
+/* ---- Files of any format. ---- */
 
 /* Returns the format of a file by its first bytes. Called if the name of the file does not show the
  * format. Formats with strict rules are tried first, because a table or a libsvm file is also valid

@@ -37,9 +37,10 @@ static int load_header(struct safetensors_header *h, struct file *f, const char 
     if (err < 0)
         return err;
     if (got < sizeof b)
-        return file_error(error, path,
-                          "not a safetensors file: found %zu bytes, expected %d and a JSON header",
-                          got, SAFETENSORS_LENGTH);
+        return file_error(
+            error, path,
+            "not a safetensors file: found %zu bytes, expected %d bytes and a JSON header", got,
+            SAFETENSORS_LENGTH);
     err = safetensors_header_length(b, file_bound(f), &model_file, &n, path, error);
     if (err < 0)
         return err;

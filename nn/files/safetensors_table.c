@@ -24,11 +24,14 @@ static int put_section(json_t *root, const struct state_section *s, uint64_t beg
                                    .dims = {s->floats ? s->n / sizeof(float) : s->n},
                                    .dtype = s->floats ? SAFETENSORS_F32 : SAFETENSORS_U8};
     if (s->name[0] == '\0' || strcmp(s->name, "__metadata__") == 0)
-        return file_error(error, path, "a section has the name \"%s\"", s->name);
+        return file_error(error, path,
+                          "the state to write has a section with the invalid name \"%s\"", s->name);
     if (json_object_get(root, s->name) != NULL)
-        return file_error(error, path, "two sections have the name %s", s->name);
+        return file_error(error, path, "the state to write has two sections with the name %s",
+                          s->name);
     if (s->floats && s->n % sizeof(float) != 0)
-        return file_error(error, path, "%s: found %zu bytes, expected whole floats", s->name, s->n);
+        return file_error(error, path, "%s: found %zu bytes, expected whole floats of 4 bytes",
+                          s->name, s->n);
     return safetensors_header_put(root, &t, path, error);
 }
 
@@ -38,8 +41,8 @@ int safetensors_table_head(const struct state_section *s, size_t n,
 {
     *head = (struct safetensors_text){0};
     if (n > SAFETENSORS_TABLE_MAX)
-        return file_error(error, path, "found %zu sections of state, expected at most %d", n,
-                          SAFETENSORS_TABLE_MAX);
+        return file_error(error, path, "the state to write has %zu sections, expected at most %d",
+                          n, SAFETENSORS_TABLE_MAX);
     json_t *root = json_object();
     if (root == NULL)
         return file_world_error(error, path, "cannot write", ENOMEM);
@@ -89,9 +92,10 @@ int safetensors_table_read(struct safetensors_table *t, const uint8_t *bytes, si
     uint64_t n_header;
     *t = (struct safetensors_table){0};
     if (n <= SAFETENSORS_LENGTH)
-        return file_error(error, path,
-                          "not a safetensors file: found %zu bytes, expected %d and a JSON header",
-                          n, SAFETENSORS_LENGTH);
+        return file_error(
+            error, path,
+            "not a safetensors file: found %zu bytes, expected %d bytes and a JSON header", n,
+            SAFETENSORS_LENGTH);
     int err = safetensors_header_length(bytes, n, &table_file, &n_header, path, error);
     if (err < 0)
         return err;

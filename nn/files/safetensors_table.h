@@ -24,8 +24,8 @@ enum {
 
 /* Writes everything that precedes the data in a file whose data are the bytes of the sections, in
  * order. `at` of the sections is ignored. The caller frees `head`. Returns 0; -ENOMEM; or -EINVAL
- * if a name is empty, repeated or not UTF-8, if there are too many sections, or if a section of
- * floats has a fraction of a float. */
+ * if a name is empty, repeated or not UTF-8, if there are too many sections, or if the size of a
+ * section of floats is not a multiple of 4 bytes. */
 __attribute__((warn_unused_result)) int safetensors_table_head(
     const struct state_section *s, size_t n, const struct safetensors_meta *meta,
     struct safetensors_text *head, const char *path, char error[FILE_ERROR_MAX]);

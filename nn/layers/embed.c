@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static_assert(sizeof(uint32_t) == sizeof(float), "scratch in floats has room for as many places");
+static_assert(sizeof(uint32_t) == sizeof(float), "a position fits into a float of scratch memory");
 
 enum {
     RUN = 64 /* Number of channels of a row that are summed in one loop. */

@@ -22,8 +22,9 @@ struct sgd_batch
          * first sample in the peer's sequence of samples. */
         position;
     float smoothing;
-    size_t n_mean; /* The gradient is divided by this number: the rows of the whole batch. */
-    /* Passed to the model as model_pass.done. May be NULL. */
+    size_t n_mean; /* Number of rows of the whole batch. The gradient is divided by it. */
+    /* Called in the backward pass when the gradient from index `from` on is complete
+     * (model_pass.done). May be NULL. */
     void (*done)(void *self, size_t from);
     void *done_self;
 };

@@ -328,7 +328,7 @@ static void test_as_many_sections_as_a_state_may_have(void **unused)
     for (int i = 0; i < 2; i++)
         state_section(&s, "more.%d", i);
     assert_int_equal(checkpoint_file_build(&p, &s, &label, "ck", error), -EINVAL);
-    assert_non_null(strstr(error, "found 8195 sections of state, expected at most 8193"));
+    assert_non_null(strstr(error, "the state to write has 8195 sections, expected at most 8193"));
     checkpoint_file_pieces_close(&p);
     state_close(&s);
 }

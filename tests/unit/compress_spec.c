@@ -126,8 +126,8 @@ static void test_errors(void **state)
         {"qsgd:4,fast", "fast: an option must be name=value"},
         {"topk:0.1,round=sr", "round=sr: unknown option round"},
         {"qsgd:4,bits=4", "bits=4: unknown option bits"},
-        {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 needs 6 bits, one of "
-                             "them for the sign, found 4"},
+        {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 needs 6 bits (one of "
+                             "them for the sign), found 4 bits"},
         {"sign+topk:0.1", "sign+topk:0.1: nothing may follow sign, found +topk:0.1"},
         {"topk:0.1+randk:0.1", "topk:0.1+randk:0.1: only a values codec may follow "
                                "topk, found randk:0.1"},

@@ -191,8 +191,7 @@ static void test_wrong_directories(void **state)
             s.dir);
     put_table("a.csv", 0, 4);
     put("test", "words\n");
-    refused("csv", "",
-            "test: found no csv at the start of the file, expected it because the file name",
+    refused("csv", "", "test: found no csv at the start of the file, although the file name",
             "test=");
     struct data d;
     /* With holdout=, no test file is needed, so the invalid file "test" is not read. */

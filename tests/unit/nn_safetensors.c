@@ -201,7 +201,7 @@ static void test_headers(void **state)
         {"[]", 0, 0,
          "not a safetensors file: found the byte 0x5b after its first 8, expected the '{'"},
         {" {}", 0, 0, "not a safetensors file: found the byte 0x20"},
-        {"", 0, 2, "not a safetensors file: found 8 bytes, expected 8 and a JSON header"},
+        {"", 0, 2, "not a safetensors file: found 8 bytes, expected 8 bytes and a JSON header"},
         {"{}", 0, 0, "found 0 tensors, expected 1"},
         {"{\"w\":5}", 0, 0, "dtype of w: found none"},
         {"{\"__metadata__\":[]}", 0, 0, "__metadata__: expected a map"},

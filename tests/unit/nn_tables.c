@@ -32,9 +32,8 @@ static void test_standard(void **state)
     assert_string_equal(
         d.note,
         "the label is column \"class\"; 2 empty cells in column \"x\": replaced by the mean of "
-        "the column, or counted as no category; the same number in all rows of column \"y\": no "
-        "model can learn "
-        "from that");
+        "the column, or counted as no category; all rows have the same number in column \"y\", so "
+        "no model can learn from it");
     data_close(&d);
     opened(&d, "a", ",scale=max", NULL);
     is_kind(d.train.kind, "csv/2x2/0", "/max:200~300,1");
