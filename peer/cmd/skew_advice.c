@@ -33,10 +33,11 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
         || run_flags_value(flags, "momentum-kind")[0] != '\0' || !is_possible(flags))
         return;
     snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ", own ? "" : split);
-    (void)cmd_fail(
-        o, CMD_OK,
-        "note: %s (%s): if the classes are unequal, try --topology %s --momentum-kind %s. In a test "
-        "with 16 peers it reached 66 to 70 %%, and the defaults 41 to 43 %% (see "
-        "peer/docs/skewed-data.md)",
-        own ? "the data of the peers may differ" : "the data of the peers differ", cause, topology, momentum_kind);
+    (void)cmd_fail(o, CMD_OK,
+                   "note: %s (%s): if the classes are unequal, try --topology %s --momentum-kind "
+                   "%s. In a test "
+                   "with 16 peers it reached 66 to 70 %%, and the defaults 41 to 43 %% (see "
+                   "peer/docs/skewed-data.md)",
+                   own ? "the data of the peers may differ" : "the data of the peers differ", cause,
+                   topology, momentum_kind);
 }
