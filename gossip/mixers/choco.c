@@ -52,8 +52,8 @@ static void mix(struct mixing *m)
     correction_mix(m, corrects, NULL);
 }
 
-/* Returns whether the next delta of task t may be empty. The first delta of an edge never is: it
- * gives gamma its start value. */
+/* Returns whether the next delta of task t may be empty. The first delta of an edge is never empty,
+ * because gamma gets its start value from it. */
 static bool may_be_empty(const struct mixing *m, const struct mixing_task *t)
 {
     return m->trigger > 0 && t->codec == DELTA_RUN && !m->settling && t->round + t->commit > 0;

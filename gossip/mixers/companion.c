@@ -36,7 +36,8 @@ size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *mess
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n)
 {
-    /* The random choices differ from those for the model. */
+    /* The companion has a random stream of its own, so its random choices are independent of those
+     * for the model. */
     struct compress_input own = {.draw = rng_at(in->draw, UINT64_MAX),
                                  .round = in->round,
                                  .x = m->companion,

@@ -1,5 +1,5 @@
-/* gossip/mixers/companion.h -- the companion vector of a model: its part of messages, replicas and
- * exchanges.
+/* gossip/mixers/companion.h -- the companion vector, which peers exchange and mix like the model,
+ * for example the momentum.
  *
  * Used by the other files of this folder only. mixing.h describes the layouts.
  */
@@ -8,7 +8,9 @@
 
 #include "gossip/mixers/mixing.h"
 
-enum { COMPANION_HEAD = 4 /* Bytes of the length in front of the companion's part. */ };
+/* Size in bytes of the field in front of the companion's part of a message, which gives the length
+ * of this part. */
+enum { COMPANION_HEAD = 4 };
 
 /* Returns whether the companion's part of message[0..n) is valid, and sets *at to the position of
  * the model's part. If messages of this codec do not contain the companion, *at is 0. */
@@ -20,14 +22,14 @@ bool companion_valid(const struct mixing *m, uint32_t codec, const uint8_t *mess
 size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *message,
                      float *replica);
 
-/* Encodes the difference of the companion and its part of the replica in->x_hat to the start of a
- * message. Sets *n to the number of bytes, 0 if messages of this codec do not contain the
- * companion. Returns 0, or -ERANGE if a difference is not finite or is too large. */
+/* Encodes the difference between the companion and its part of the replica in->x_hat, and writes it
+ * to the start of a message. Sets *n to the number of bytes, 0 if messages of this codec do not
+ * contain the companion. Returns 0, or -ERANGE if a difference is not finite or is too large. */
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n);
 
-/* Moves the companion by the exchange of one term of correction_mix(), if both of its deltas
- * contain the companion and the exchange was not refused. */
+/* Moves the companion by one term of correction_mix(), if both deltas of the exchange contain the
+ * companion and the exchange was not refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
 #endif

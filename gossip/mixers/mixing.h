@@ -124,7 +124,8 @@ struct mixing
     const struct mixer *mixer;
     void *state; /* Data that the mixer's open() allocated. */
     float *x;    /* The model: n_floats values. */
-    /* Companion vector: dim floats, borrowed from the trainer. NULL: there is none. */
+    /* Companion vector, which peers exchange and mix like x, for example the momentum: dim floats,
+     * borrowed from the trainer. NULL: there is none. */
     float *companion;
     bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
@@ -140,7 +141,8 @@ struct mixing
     /* Codecs of deltas, indexed by enum delta_codec. The levels of --compress auto begin at
      * DELTA_RUNG. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
-    /* Encoders of the companion for the same codecs. NULL: the deltas do not contain it. */
+    /* Encoders of the companion vector, one for each codec in codec[]. NULL: deltas with this codec
+     * do not contain the companion. */
     struct compress *companion_codec[DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
@@ -407,7 +409,8 @@ size_t mixing_nominal(const struct mixing *m, uint32_t codec);
  * t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
-/* Makes an empty message, instead of mixing_put(). d2: |x - x_hat|^2, all of which stays unsent. */
+/* Makes an empty message for task t, in place of mixing_put(). d2: |x - x_hat|^2, the squared
+ * difference that stays unsent. */
 void mixing_put_empty(struct mixing *m, struct mixing_task *t, double d2);
 
 /* Functions `valid` and `apply` for a mixer that encodes with mixing_put(). mixing_decodes()

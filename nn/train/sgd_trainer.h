@@ -81,7 +81,8 @@ struct sgd_trainer
     /* Number of updates of the moments so far. momentum_local and
      * momentum_averaged: number of steps so far. */
     uint64_t t;
-    /* State of a kind of momentum that has a function learn(). Else all zero. */
+    /* State of a kind of momentum that has a function learn(). All zero: the kind of momentum has
+     * none. */
     struct round_momentum change;
     struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
