@@ -32,7 +32,8 @@ static void close_run(struct node *n)
 
 static void take_run(struct node *n, const struct run *run)
 {
-    if (n->workshop.ready) /* This peer's run was only a proposal. Another run replaces it. */
+    /* The run of this peer was only a proposal, and another run replaces it. */
+    if (n->workshop.ready)
         close_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
@@ -48,7 +49,8 @@ static void standing(void *self, struct standing *s)
     const struct node *n = self;
     const struct run_context *w = &n->workshop;
     bool began = phases_phase(n->phases) != NODE_JOINING;
-    bool has_run = w->has_run && !w->lacks; /* `lacks`: this peer cannot send the initial model. */
+    /* A peer without the run's initial model (`lacks`) reports no run. */
+    bool has_run = w->has_run && !w->lacks;
     *s = (struct standing){.has_run = has_run,
                            .has_started = join_has_model(n->join) && began,
                            .gathers = statistics_aggregation_gathers(n->pooling) || w->lacks,

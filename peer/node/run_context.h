@@ -99,8 +99,8 @@ bool run_context_begins(struct run_context *w);
 /* Copies the model in its stored precision, and u, to `out`. out->len is the length of the model
  * only; u follows it. */
 void run_context_copy_model(const struct run_context *w, struct packet *out);
-/* Return the number of floats of a copy: the model and u; and its number of pieces: of the model,
- * and of the model and u together. */
+/* run_context_floats() returns the number of floats of a copy (the model and u). The other two
+ * return a number of pieces: of the model alone, and of the model and u. */
 size_t run_context_floats(const struct run_context *w);
 size_t run_context_model_pieces(const struct run_context *w);
 size_t run_context_pieces(const struct run_context *w);
@@ -128,8 +128,8 @@ uint64_t run_context_window(const struct run_context *w);
 /* Returns whether a drift window that began after the moment `begun` (run_context_begun()) has
  * given a figure. */
 bool run_context_known(const struct run_context *w, uint64_t begun);
-/* Returns a number that marks this moment: all drift windows that begin later have a greater
- * number. `anew`: the next job will begin a window. */
+/* Returns a number that stands for the present moment: all drift windows that begin later have a
+ * greater number. `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
 /* Returns `relative`, a relative distance, plus the distance that the rounding to float32 may hide.
@@ -156,8 +156,8 @@ uint64_t run_context_measured(const struct run_context *w);
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
-/* Returns whether the replica of edge e is farther from the model than `most`, relative to |x|.
- * Mixing over such an edge moves models apart, so earlier measurements do not bound their
+/* Returns whether this peer's replica on edge e is farther from its model than `most`, relative to
+ * |x|. Mixing over such an edge moves models apart, so earlier measurements do not bound their
  * distance. */
 bool run_context_lags(const struct run_context *w, const struct edge *e, double most);
 

@@ -12,10 +12,11 @@
  * large cluster does not wait for hundreds of rounds. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
-/* Times without news after which a neighbour is stuck, in multiples of the limit of one job. A
- * silent neighbour may itself wait for a peer with a stalled worker. Such a peer is reported after
- * one limit, so after MUTE_LIMITS limits the neighbour itself is stuck. If the neighbour reports
- * that its worker makes progress, for example in a long evaluation, MUTE_WORKS limits apply. */
+/* A neighbour counts as stuck if it sends no news for this multiple of the limit of one job. A
+ * silent neighbour may itself wait for a peer with a stalled worker. That peer is reported after
+ * one limit. After MUTE_LIMITS limits the neighbour itself is therefore stuck. If the neighbour
+ * reports that its worker makes progress, for example in a long evaluation, MUTE_WORKS limits
+ * apply. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
@@ -166,8 +167,8 @@ static bool briefly_lost(const struct schedule_edge *e)
 }
 
 /* Returns whether an edge is missing, so that the neighbour at its other end may still be far from
- * the mean. An edge that was lost for more than patience_us does not count, because by then the
- * neighbour mixes with other peers. */
+ * the mean. An edge that was lost for more than patience_us is ignored, because its neighbour mixes
+ * with other peers then. */
 static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -178,8 +179,9 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
     return false;
 }
 
-/* Returns whether no averaging pass can be exact now, because an edge was lost recently. Passes
- * cost whole models, so the peer slows down until it is known whether the neighbour is dead. */
+/* Returns whether no averaging pass can be exact now, because an edge was lost recently. An inexact
+ * pass costs as much as an exact one, namely whole models, so the peer slows down until it is known
+ * whether the neighbour is dead. */
 static bool passes_in_vain(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)

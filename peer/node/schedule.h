@@ -196,7 +196,7 @@ struct schedule_decision
     bool drain;     /* True: the consensus phase is over, so no new deltas are made. */
     bool late;      /* True: the consensus phase ends without having reached the target. */
     bool left;      /* True: the consensus phase ends because no neighbour is left to mix with. */
-    /* True with SCHEDULE_WAIT: no neighbour is left to mix with, and the peer waits for the finish
+    /* With SCHEDULE_WAIT. True: no neighbour is left to mix with, and the peer waits for the finish
      * protocol. */
     bool stranded;
     int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
@@ -220,14 +220,14 @@ uint32_t schedule_settled(const struct schedule_view *v);
  * neighbour to count. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
-/* Returns whether a neighbour is stuck. This is so if its worker runs one job for longer than
- * limit_us, or if it has sent no news for several times limit_us. */
+/* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the
+ * neighbour has sent no news for several times limit_us. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
 /* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
-/* Returns whether this peer, in lock step, has neighbours that have not ended, but has to wait for
- * none of them, now or in the next rounds. */
+/* Returns whether lock step cannot make this peer wait, now or in the next rounds, although it has
+ * neighbours that have not ended. */
 bool schedule_alone(const struct schedule_view *v);
 /* Returns whether this peer is in step with its neighbours. It may have to wait for one of them,
  * and none of them is more than one round ahead, so this peer is not catching up. */
@@ -237,8 +237,8 @@ bool schedule_in_step(const struct schedule_view *v);
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {
-    /* A number of hops that is larger than the distance of any two peers in any graph.
-     * schedule_settled() returns SCHEDULE_FAR + 1 if no neighbour limits its result. */
+    /* More hops than between any two peers of any graph. schedule_settled() returns SCHEDULE_FAR +
+     * 1 if no neighbour limits its result. */
     SCHEDULE_FAR = 1 << 30
 };
 

@@ -33,9 +33,9 @@ struct attack_scene
      * including this attacker. */
     size_t n, n_liars;
     size_t dim;
-    /* Seed of those random numbers of the attacker that differ from round to round. */
+    /* Seed of the attacker's random numbers that differ from round to round. */
     uint64_t key;
-    uint64_t fixed; /* Seed of those random numbers of the attacker that are equal in all rounds. */
+    uint64_t fixed; /* Seed of the attacker's random numbers that are the same in all rounds. */
 };
 
 /* Statements that an attack falsifies in addition to its model. */

@@ -191,8 +191,8 @@ static void encode(struct mixing *m)
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
     /* In these attacks the attacker also announces that the consensus distance of all peers around
-     * it is under the target. The attack on sketches can therefore delay the end of the run by its
-     * sketches only. */
+     * it is under the target. An attack on sketches then delays the end of the run by its sketches
+     * only, not by this announcement. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

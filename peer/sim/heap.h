@@ -31,8 +31,8 @@ struct sim_event
 {
     int64_t at_us;
     uint64_t seq;
-    /* Receiving peer, and the number of its process start (boot) to which the event belongs. If the
-     * peer has been started again, the event is dropped. */
+    /* peer: peer that receives the event. boot: number of the process start of this peer to which
+     * the event belongs. If the peer has been started again since then, the event is dropped. */
     uint32_t peer, boot;
     enum node_event_type type;
     enum sim_kind kind;

@@ -31,9 +31,9 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
-/* Returns the time in microseconds at which n more bytes have been sent over a line, which is a
- * link, or the uplink or downlink of a host. The line is busy until free_us, and carries
- * bytes_per_s bytes per second (0: no limit). */
+/* Returns the time in microseconds at which a line has sent n more bytes. The line is a link, or
+ * the uplink or downlink of a host. It is busy until free_us, and sends bytes_per_s bytes per
+ * second (0: no limit). */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {
     int64_t from = free_us > now_us ? free_us : now_us;
@@ -276,8 +276,8 @@ static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int si
     struct sim_link *l = &w->links[link];
     bool in_time = w->now_us - l->dialled_us < SIM_GIVE_UP_US && !l->over;
     if (!sim_lives(p) || p->boot != l->boot[side] || l->state[side] != SIM_END_NONE || !in_time) {
-        /* If the dialler was stopped, the answer may arrive after the dial has timed out. The dial
-         * then fails. */
+        /* If the dialling peer was stopped for a time, the answer may arrive after the dial has
+         * timed out. The dial then fails. */
         if (side == 0)
             fail_dial(w, p, link, false);
         if (l->state[side] == SIM_END_NONE)
@@ -312,7 +312,7 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
 {
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
-    /* The session ended before the dialled end knew that it was up. */
+    /* The session has ended before the dialled end knew of its start. */
     if (l->state[side] == SIM_END_NONE && side == 1)
         l->state[side] = SIM_END_GONE;
     if (!has)

@@ -26,7 +26,7 @@ enum {
      * peer/uv/link.c. */
     SIM_UNACKED_US = 30 * 1000 * 1000,
     SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
-    /* Minimum retransmission timeout of Linux, without the round-trip time that is added to it. */
+    /* Minimum retransmission timeout of Linux. The round-trip time is added to it. */
     SIM_RESEND_US = 200 * 1000,
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
@@ -79,7 +79,7 @@ struct sim_peer
     bool ended;
     bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
-    bool off;     /* True: the host is off and sends nothing, not even a reset. */
+    bool off;     /* True: the host is switched off and sends nothing, not even a reset. */
     bool stopped; /* True: the peer's loop is stopped, and its events wait in `late`. */
     bool hung;    /* True: the peer's worker hangs, and its WORKED event waits in `late`. */
     /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
@@ -108,8 +108,8 @@ struct sim_link
     /* True: the peer at one end has ended by itself, and messages that are under way still arrive.
      * Used by the plain network only. */
     bool drains;
-    /* For each end, the arrival time of the last message that it sent; in the network with
-     * sessions, of the last control message. Later messages arrive no earlier, so that they stay in
+    /* For each end: arrival time of the last message that this end sent. In the network with
+     * sessions only control messages count. Later messages arrive no earlier, so that they stay in
      * order. */
     int64_t clear_us[2];
 

@@ -33,7 +33,7 @@ struct sim_path
     int64_t jitter_us;
     /* Bandwidth in bytes per second, at least SIM_LEAST_BYTES_PER_S. 0: no limit. */
     double bytes_per_s;
-    /* Probability that a segment is lost and sent again (peer/sim/session.c). */
+    /* Probability that a segment is lost and must be sent again (peer/sim/session.c). */
     double loss;
     /* Bandwidth of the sending host's uplink and the receiving host's downlink, in bytes per
      * second, shared by all sessions of the host. 0: no limit. */

@@ -203,9 +203,9 @@ static struct session *session_up(struct trace_peer *p, const struct node *n,
 
 /* ---- messages ---- */
 
-/* Records the delta, and returns whether it belongs to the round after the previous delta and to
- * the same epoch. The trace leaves out such a delta, and shows the first delta of an epoch, a
- * repeated one and one after a gap. */
+/* Records the delta. Returns whether it is of the same epoch as the last delta recorded from this
+ * peer, and of the next round. The trace leaves out such a delta. It shows the first delta of an
+ * epoch, a repeated delta and a delta after a gap. */
 static bool follows(struct trace_peer *p, const uint8_t id[WIRE_ID_BYTES],
                     const struct wire_delta *d)
 {

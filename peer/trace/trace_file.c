@@ -38,7 +38,7 @@ static int prepare_regular(int fd, const char *path, bool replaces, char error[T
 {
     struct stat st;
     bool torn = false;
-    /* Other errors are ignored, because some file systems cannot lock files. */
+    /* Other errors of flock() are ignored, because some file systems cannot lock files. */
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return fail(-EBUSY, error, "another process writes its trace to this file");
     if (fstat(fd, &st) < 0)
@@ -101,8 +101,8 @@ int trace_file_put(struct trace_file *f, const char *line)
     int err = put_bytes(f->fd, text, n);
     if (err == 0)
         return 0;
-    /* On a full disk a part of the line may have been written, and is removed. If this fails, the
-     * next start of the trace begins with a newline. */
+    /* On a full disk only a part of the line may have been written. This part is removed. If the
+     * removal fails, the next start of the trace begins with a newline. */
     if (end >= 0 && ftruncate(f->fd, end) < 0)
         end = -1;
     trace_file_close(f);

@@ -10,16 +10,17 @@
 #include <string.h>
 
 enum {
-    LIST_US = 2 * PLAN_SECOND, /* Longest time until a changed allow-list has reached every peer. */
+    /* Longest time that a changed allow-list takes to reach every peer. */
+    LIST_US = 2 * PLAN_SECOND,
     /* Of two processes with the same identity or name, the one that started later must end. If the
      * difference of their start times is less than this, the checks accept that either process
      * ends. */
     ALIKE_US = 3 * PLAN_SECOND,
-    /* After its return to the allow-list, a peer that was refused before may still end within this
+    /* A peer that was refused, and is then put back on the allow-list, may still end within this
      * time. */
     BACK_US = 15 * PLAN_SECOND,
-    /* Time limit after a change of the allow-list: until then a peer must drop the members that are
-     * not on the list. */
+    /* Time that a peer may take, in addition to LIST_US, to drop the members that are not on a
+     * changed allow-list. */
     OUTSIDE_US = 1 * PLAN_SECOND
 };
 
@@ -204,8 +205,8 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
     /* Of two processes with the same identity or name, the older one should stay. The checks accept
-     * that either ends if the older one is dead or has a third process as a rival, or if both
-     * started within ALIKE_US. */
+     * that either process ends if the older one is dead or has a third process as a rival, or if
+     * both started within ALIKE_US. */
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
@@ -362,7 +363,9 @@ void admission_check(struct cluster *c)
         for (uint32_t j = 0; j < c->plan.n_peers; j++)
             if ((c->revoked & UINT32_C(1) << j) && is_outside(c, j)
                 && (node_counts(sim_node(c->world, i), sim_id(c->world, j)) || has_edge(c, i, j)))
-                cluster_wrong(c, WRONG_ADMITTED, "%" PRIu32 " counts %" PRIu32 ", not on its list",
+                cluster_wrong(c, WRONG_ADMITTED,
+                              "peer %" PRIu32 " has peer %" PRIu32
+                              " as a member, which is not on the allow-list",
                               i, j);
     }
 }
@@ -384,7 +387,8 @@ void admission_settled(struct cluster *c)
         bool both = is_double(f->kind) && shared && cluster_alive(c, x) && cluster_alive(c, y)
                     && !(c->revoked & (f->a | f->b));
         if (both && !c->peer[x].hurt && !c->peer[y].hurt)
-            cluster_wrong(c, WRONG_ADMITTED, "%" PRIu32 " and its %s %" PRIu32 " both live", y,
+            cluster_wrong(c, WRONG_ADMITTED,
+                          "peer %" PRIu32 " and its %s, peer %" PRIu32 ", are both alive", y,
                           fault_name[f->kind], x);
     }
     for (uint32_t i = 0; i < c->plan.n_peers && c->plan.forget_s > 0; i++) {
@@ -393,7 +397,9 @@ void admission_settled(struct cluster *c)
             continue;
         node_size(sim_node(c->world, i), &s);
         if (s.n_members > alive + c->n_ghosts)
-            cluster_wrong(c, WRONG_MEMORY, "%" PRIu32 " still knows %zu members, %" PRIu32 " live",
+            cluster_wrong(c, WRONG_MEMORY,
+                          "peer %" PRIu32 " still knows %zu members, but %" PRIu32
+                          " peers are alive",
                           i, s.n_members, alive);
     }
 }

@@ -50,16 +50,19 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (y->epoch != x->epoch || y->round != x->round || y->epoch == 0)
             continue;
         if (x->a != y->b || x->b != y->a)
-            cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
+            cluster_wrong(c, WRONG_REPLICAS,
+                          "peers %" PRIu32 " and %" PRIu32
+                          " have different replicas at round %" PRIu64,
                           i, j, x->round);
-        /* If an end rejects or clips a delta, the two ends mix with different coefficients. The
-         * coefficients are then not compared. */
+        /* If an end rejects or clips a delta, the two ends mix with different coefficients, so the
+         * coefficients are not compared. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
             cluster_wrong(c, WRONG_MEAN,
-                          "%" PRIu32 " and %" PRIu32 " mix round %" PRIu64 " by %g and %g", i, j,
-                          x->round, (double)x->coefficient, (double)y->coefficient);
+                          "peers %" PRIu32 " and %" PRIu32 " mix the exchange of round %" PRIu64
+                          " with the coefficients %g and %g",
+                          i, j, x->round, (double)x->coefficient, (double)y->coefficient);
     }
 }
 
@@ -112,7 +115,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
     node_size(sim_node(c->world, peer), &s);
     size_t known = s.n_members > c->plan.n_peers ? s.n_members : c->plan.n_peers;
     if (++w->n_sessions > 20 * known)
-        cluster_wrong(c, WRONG_STORM, "%" PRIu32 " has had %" PRIu64 " sessions in a second", peer,
+        cluster_wrong(c, WRONG_STORM,
+                      "peer %" PRIu32 " has begun %" PRIu64 " sessions in one second", peer,
                       w->n_sessions);
 }
 
@@ -160,8 +164,9 @@ static void look_who_moves(struct cluster *c)
     }
 }
 
-/* Returns whether some peer that is not ahead of this peer has made progress within patience_us().
- * In lock step this peer may be waiting for it, directly or through other waiting peers. */
+/* Returns whether another peer has made progress within patience_us() and is not ahead of this
+ * peer. In lock step this peer may be waiting for the other peer, directly or through other waiting
+ * peers. */
 static bool waits_for_the_slow(const struct cluster *c, uint32_t peer)
 {
     int64_t since = sim_now_us(c->world) - patience_us(&c->plan);
@@ -190,16 +195,18 @@ void check_pace(struct cluster *c)
             w->beat_us = now;
         } else if (now - w->beat_us > patience_us(&c->plan) && !waits_for_the_slow(c, i)) {
             cluster_wrong(c, WRONG_STANDSTILL,
-                          "%" PRIu32 " stands at beat %" PRIu64 " since %.1f s", i, w->beat,
-                          (double)w->beat_us * 1e-6);
+                          "peer %" PRIu32 " makes no progress: at step counter %" PRIu64
+                          " since %.1f s",
+                          i, w->beat, (double)w->beat_us * 1e-6);
         }
     }
 }
 
 /* ---- a peer's figures ---- */
 
-/* Checks the round counts that a peer reports. Claimed rounds must equal the round of its join plus
- * rounds done plus rounds skipped. Rounds done must equal the rounds that its trainer ran. */
+/* Checks the round counts that a peer reports. The reported round must be the round of its join
+ * plus the rounds done plus the rounds skipped. The rounds done must be the rounds that its trainer
+ * ran. */
 static void check_rounds(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -211,8 +218,9 @@ static void check_rounds(struct cluster *c, uint32_t peer, const struct node_pro
     uint64_t done = w->done - s.trains;
     if (p->round != p->joined_round + p->rounds_done + p->rounds_skipped || p->rounds_done != done)
         cluster_wrong(c, WRONG_ROUNDS,
-                      "%" PRIu32 " claims round %" PRIu64 ": joined at %" PRIu64 ", did %" PRIu64
-                      " (in truth %" PRIu64 "), skipped %" PRIu64,
+                      "peer %" PRIu32 " reports round %" PRIu64 ", but joined at round %" PRIu64
+                      ", reports %" PRIu64 " rounds done (%" PRIu64 " by its trainer) and %" PRIu64
+                      " skipped",
                       peer, p->round, p->joined_round, p->rounds_done, done, p->rounds_skipped);
 }
 
@@ -226,12 +234,13 @@ static void check_memory(struct cluster *c, uint32_t peer)
     if (s.n_links > 4 * c->plan.n_peers + 8 || s.n_members > lives + c->n_ghosts
         || s.n_edges > lives + 1 || s.n_packets > 6 * s.n_edges + 8)
         cluster_wrong(c, WRONG_MEMORY,
-                      "%" PRIu32 " holds %zu links, %zu members, %zu edges, %zu packets", peer,
-                      s.n_links, s.n_members, s.n_edges, s.n_packets);
+                      "peer %" PRIu32 " has %zu sessions, %zu members, %zu edges and %zu packets",
+                      peer, s.n_links, s.n_members, s.n_edges, s.n_packets);
 }
 
-/* Returns the model of a peer at the start of `round`. If the peer skipped the round, returns its
- * nearest earlier model or, with `later`, its nearest later model. NULL: none within 50 rounds. */
+/* Returns the model of a peer at the start of `round`. If the peer skipped this round, returns its
+ * model at the nearest earlier round, or, with `later`, at the nearest later round. NULL: no model
+ * within 50 rounds. */
 static const float *model_at(const struct watched *w, uint64_t round, bool later)
 {
     const struct plan *p = &w->cluster->plan;
@@ -299,8 +308,8 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         return;
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
-    /* The set may contain a second process with the identity of a member, whose model is not the
-     * member's. */
+    /* If the set contains a second process with a member's identity, its model is not the member's,
+     * so the distance is not compared. */
     if (set & admission_later(&c->plan))
         return;
     double was = exact_drift(c, set, p->drift_round, false);
@@ -314,8 +323,8 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         c->out->worst_drift = ratio > 1e-9 ? ratio : 1e-9;
     if (!(ratio > 0.8 && ratio < 1.2))
         cluster_wrong(c, WRONG_DRIFT,
-                      "%" PRIu32 " says %.3g of round %" PRIu64 ", it was %.3g (told at %" PRIu64
-                      ")",
+                      "peer %" PRIu32 " reports consensus distance %.3g for round %" PRIu64
+                      ", exact %.3g (reported at round %" PRIu64 ")",
                       peer, told, p->drift_round, ratio < 1 ? low : high, p->round);
 }
 
@@ -357,8 +366,9 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
             continue;
         open = false;
         if (tell)
-            cluster_wrong(c, WRONG_EDGES, "%" PRIu32 "'s edge to %" PRIu32 " is %s, %s", i, j,
-                          state[e.state], e.linked ? "with a link" : "without a link");
+            cluster_wrong(c, WRONG_EDGES,
+                          "the edge of peer %" PRIu32 " to peer %" PRIu32 " is %s, %s", i, j,
+                          state[e.state], e.linked ? "with a session" : "without a session");
     }
     return open;
 }
@@ -371,7 +381,9 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     struct node_size s;
     bool gathers = p.phase == NODE_JOINING && (training > 0 || alive >= c->plan.min_peers);
     if (gathers && tell)
-        cluster_wrong(c, WRONG_GATHERING, "%" PRIu32 " gathers, %" PRIu32 " of %" PRIu32 " train",
+        cluster_wrong(c, WRONG_GATHERING,
+                      "peer %" PRIu32 " is still joining, %" PRIu32 " of %" PRIu32
+                      " live peers train",
                       i, training, alive);
     if (p.phase > NODE_CONSENSUS)
         return true;
@@ -394,8 +406,10 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
     knows |= p.phase == NODE_JOINING;
     if (!knows && tell)
-        cluster_wrong(c, WRONG_VIEW, "%" PRIu32 " counts %zu of %" PRIu32 " alive", i, s.n_vertices,
-                      alive);
+        cluster_wrong(c, WRONG_VIEW,
+                      "the graph of peer %" PRIu32 " has %zu members, but %" PRIu32
+                      " peers are alive",
+                      i, s.n_vertices, alive);
     return !gathers && open && knows;
 }
 
@@ -481,7 +495,7 @@ static void check_mean(struct cluster *c)
     }
     double off = sqrt(off2 / norm2);
     if (!(off < 1e-5))
-        cluster_wrong(c, WRONG_MEAN, "the mean has moved by %.3g of itself", off);
+        cluster_wrong(c, WRONG_MEAN, "the mean of all models is wrong by %.3g of its norm", off);
 }
 
 /* Returns whether the verdict `f` of a peer does not list peer j among the dead members. */
@@ -558,9 +572,9 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
     double drift = drift_among(c, set);
     if (!(drift <= liars_claim(c)))
         cluster_wrong(c, WRONG_CONSENSUS,
-                      "%" PRIu32 " says %.3g among %" PRIu32 " of %" PRIu32
-                      ", exact %.3g among %d of them",
-                      i, f.distance, f.n_among, f.n_members, drift, __builtin_popcount(set));
+                      "peer %" PRIu32 " claims consensus distance %.3g of %" PRIu32 " of %" PRIu32
+                      " members, the exact distance of %d of them is %.3g",
+                      i, f.distance, f.n_among, f.n_members, __builtin_popcount(set), drift);
 }
 
 /* Returns whether a peer ended with an unknown consensus distance because of invented members. A
@@ -603,8 +617,8 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct verdict o;
     node_facts(sim_node(c->world, i), &f);
     verdict_judge(&o, &f);
-    /* Exit code 3 is correct for a peer without a quorum, and for a peer that was alone at the
-     * end. */
+    /* Exit code 3 is correct for a peer that was alone at the end, and for a peer without a
+     * quorum. */
     bool alone = code == CMD_APART
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone
@@ -626,8 +640,8 @@ static bool disk_full(const struct cluster *c, uint32_t i)
     return false;
 }
 
-/* Returns whether all peers that end with code 0 must agree: all peers began together, the quorum
- * is at least half of them, and no peer left. */
+/* Returns whether all peers that end with code 0 must agree. The conditions are that all peers
+ * began together, that the quorum is at least half of them, and that no peer left. */
 static bool one_at_most(const struct cluster *c)
 {
     bool one = c->plan.quorum >= 0.5 && c->plan.min_peers == c->plan.n_peers && !c->plan.listed
@@ -639,8 +653,8 @@ static bool one_at_most(const struct cluster *c)
     return one;
 }
 
-/* Checks the exit codes. If no peer had ended 30 s after the last fault, all peers must end with
- * code 0. The peers that end with code 0 must be in consensus in any case. */
+/* Checks the exit codes. If no peer had ended 30 s after the last fault, every peer must end with
+ * code 0. The peers that end with code 0 must always be in consensus with each other. */
 static void check_consensus(struct cluster *c)
 {
     uint32_t good = 0;
@@ -657,7 +671,8 @@ static void check_consensus(struct cluster *c)
     }
     c->out->drift = drift_among(c, good);
     if (one_at_most(c) && c->out->drift > liars_claim(c))
-        cluster_wrong(c, WRONG_CONSENSUS, "all %d that said 0 are %.3g apart",
+        cluster_wrong(c, WRONG_CONSENSUS,
+                      "the models of the %d peers with exit code 0 have the relative distance %.3g",
                       __builtin_popcount(good), c->out->drift);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (good & UINT32_C(1) << i)

@@ -24,8 +24,8 @@ enum wrong {
     WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
     /* An honest peer's model is not finite or, with --byzantine, too far from its start. */
     WRONG_MODEL,
-    /* The two ends of an edge mixed one exchange with different coefficients, or the sum of all
-     * models is wrong. */
+    /* The two ends of an edge mixed the same exchange with different coefficients, or the sum of
+     * all models is wrong. */
     WRONG_MEAN,
     /* The number of rounds that a peer claims is not the number of rounds it did plus the number it
      * reports as skipped. */
@@ -42,7 +42,7 @@ enum wrong {
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
     WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
-    /* With `liveness`: a peer does not end in time, or not in the right way. */
+    /* With `liveness`: a peer does not end in time, or ends with a wrong exit code or verdict. */
     WRONG_LIVENESS,
     WRONG_EXIT,      /* A peer ended with an exit code other than 0, and no fault explains it. */
     WRONG_CONSENSUS, /* Peers that ended with exit code 0 have models that are too far apart. */
@@ -83,8 +83,8 @@ struct explored
 enum { KEPT = 8 };
 struct exchange
 {
-    /* a: hash of the replica of this peer's model. b: hash of the replica of the other peer's
-     * model. Both are copies that this peer holds. */
+    /* epoch, round: epoch of the edge, and number of the exchange in it. a, b: hashes of the two
+     * replicas that the recording peer holds: a of its own model, b of the other peer's model. */
     uint64_t epoch, round, a, b;
     float coefficient;
 };
@@ -118,12 +118,12 @@ struct watched
     uint64_t n_lives;
     uint64_t seen;    /* Step counter of the peer at the last check. */
     int64_t moved_us; /* Time at which `seen` last changed. */
-    /* Step counter that the peer had at the time `beat_us` of its last progress. */
+    /* Step counter of the peer at the time beat_us. */
     uint64_t beat;
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
     bool hurt;
-    /* Time at which the peer last made progress, or last had a reason not to: a fault, or its
+    /* Last time at which the peer made progress, or had a reason to make none: a fault, or its
      * phase. */
     int64_t beat_us;
     uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
@@ -161,15 +161,16 @@ struct cluster
     uint32_t hurt[PLAN_FAULTS_MAX];
     /* True: no peer had ended when the checks 30 s after the last fault were made. */
     bool settled;
-    /* With `liveness`: the set of peers that are cut off or stopped permanently, and those of them
-     * that were training at that time. */
+    /* With `liveness`. parted: set of peers that are cut off or stopped permanently.
+     * parted_in_training: those of them that were training when this happened. */
     uint32_t parted, parted_in_training;
     uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
     /* Result of broken bootstrap names. 0: no address. 1: an unused address. */
     double names;
-    FILE *out_trace;     /* File of the trace. NULL: no trace is written. */
-    bool all;            /* True: the trace also contains repeated events, and the failures. */
-    struct trace *trace; /* Writer of the trace, or NULL. */
+    FILE *out_trace; /* File of the trace. NULL: no trace is written. */
+    /* True: the trace also contains repeated events and the failures that the checks find. */
+    bool all;
+    struct trace *trace;                           /* Writer of the trace, or NULL. */
     struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* State of the trace for each peer. */
     /* Checker of the finish protocol. NULL: the model does not describe the run. */
     struct conformance *conformance;

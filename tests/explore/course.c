@@ -13,9 +13,9 @@
 enum {
     SLICE_US = 100 * 1000,
     SETTLED_US = 30 * PLAN_SECOND,
-    /* Time in microseconds that a run may take longer if two processes share a name. One process
-     * ends 10 s after they met. Peers that refused the other process dial it again up to 5 s
-     * later. */
+    /* Time in microseconds that is added to the limit of a run in which two processes share a name.
+     * One process ends 10 s after the two met. Peers that refused the other process dial it again
+     * up to 5 s later. */
     DOUBLES_US = 15 * PLAN_SECOND,
     REPAIRED_US = 11 * PLAN_SECOND,
     EVENTS_MAX = 20 * 1000 * 1000
@@ -332,9 +332,9 @@ static bool someone_ended(const struct cluster *c)
     return false;
 }
 
-/* Returns whether the run is lost, so that it need not end: all live peers are still joining, some
- * peers have ended, and the live ones are fewer than min_peers or know no live peer. With `guests`
- * only peer 0 has the run description, so the run is also lost without peer 0. */
+/* Returns whether the run is lost, so that it need not end: some peers have ended, all live peers
+ * are still joining, and the live peers are fewer than min_peers or know no other live peer. With
+ * `guests` only peer 0 has the run description, so the run is also lost without peer 0. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
@@ -429,7 +429,8 @@ void course_run(struct cluster *c)
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
     if (c->plan.liveness)
         limit = liveness_limit_us(&c->plan);
-    /* If all peers died, a resumed peer waits up to RESUME_US for the members in its checkpoint. */
+    /* If all peers died, a peer that resumes waits up to RESUME_US for the members listed in its
+     * checkpoint. */
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
     int64_t settled =
         over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
@@ -479,7 +480,7 @@ void course_run(struct cluster *c)
             break;
         }
         if (now > limit || sim_events(c->world) > EVENTS_MAX) {
-            cluster_wrong(c, WRONG_END, "not over after %.0f s, %" PRIu64 " events",
+            cluster_wrong(c, WRONG_END, "the run has not ended after %.0f s and %" PRIu64 " events",
                           (double)now * 1e-6, sim_events(c->world));
             break;
         }

@@ -152,8 +152,8 @@ static void draw_run(struct plan *p, struct rng *r)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(r, average ? update : codec));
     p->local_steps = plan_chance(r, 0.6) ? 1 : 1 + (uint32_t)rng_below(r, 8);
     p->rounds = (uint64_t)draw_log_uniform(r, 30, 300);
-    /* Peers estimate the consensus distance only if deltas are long, so some plans have 1,208
-     * parameters. */
+    /* Peers estimate the consensus distance only if the deltas are long. Some plans therefore have
+     * 1,208 parameters. */
     p->dim = plan_chance(r, 0.15) ? 1208 : 48;
     if (p->dim > 48)
         p->rounds *= 2;

@@ -38,7 +38,7 @@ struct child
 {
     pid_t pid;
     int fd;
-    /* next: first seed that the child process runs. seed: seed that the child process runs now. */
+    /* next: first seed that the child process has to run. seed: seed that it runs now. */
     uint64_t next, seed;
     bool busy;
     uint32_t number; /* Row of this child process in the table of counters of marks (marks.h). */
@@ -208,7 +208,8 @@ static int explore(const struct options *o)
     clock_gettime(CLOCK_MONOTONIC, &b);
     double seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
     printf("%" PRIu64 " seeds, %" PRIu64 " failed; %.1f s, %.2e events, %" PRIu64
-           " drifts compared, %" PRIu64 " rounds, %" PRIu64 " of them skipped\n",
+           " reported consensus distances checked, %" PRIu64 " rounds, %" PRIu64
+           " of them skipped\n",
            t.n, t.n_failed, seconds, t.events, t.n_drifts, t.n_rounds, t.n_skipped);
     say_steps(t.n_conform);
     for (int k = 0; k < WRONG_KINDS; k++)
@@ -226,12 +227,12 @@ static void say_run(const struct explored *out)
            " of them skipped; ",
            out->simulated_s, out->n_events, out->n_rounds, out->n_skipped);
     if (isfinite(out->healed_s))
-        printf("whole %.1f s after the last fault; ", out->healed_s);
+        printf("cluster whole %.1f s after the last fault; ", out->healed_s);
     if (isfinite(out->drift))
-        printf("exact drift at the end %.3g; ", out->drift);
-    printf("%" PRIu32 " published drifts compared", out->n_drifts);
+        printf("exact consensus distance at the end %.3g; ", out->drift);
+    printf("%" PRIu32 " reported consensus distances checked", out->n_drifts);
     if (out->n_drifts > 0)
-        printf(", the worst %.3g of the exact one", out->worst_drift);
+        printf(", worst ratio to the exact distance %.3g", out->worst_drift);
     printf("\n");
     say_steps(out->n_conform);
 }

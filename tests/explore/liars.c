@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine, largest distance of an honest model from the initial model, in multiples of the
- * distance of the farthest optimum. Local steps alone keep the model within a factor of 1. Noise
- * and Byzantine peers may move it farther, by a part of the distances between honest models. An outer
- * optimiser multiplies a constant update by LR / (1 - MOMENTUM), and the factor likewise. */
+/* With --byzantine: largest allowed distance of an honest model from the initial model, in
+ * multiples of the distance of the farthest optimum. Local steps alone keep the model within a
+ * factor of 1. Noise and Byzantine peers may add a part of the distances between honest models. An
+ * outer optimiser multiplies a constant update by LR / (1 - MOMENTUM), so the limit is multiplied
+ * by the same factor. */
 static const double most_ways = 4;
 
 /* ---- drawing ---- */
@@ -143,7 +144,9 @@ void liars_check_model(struct cluster *c, uint32_t peer)
         d2 += ((double)x[k] - 1) * ((double)x[k] - 1);
     bool bounded = c->plan.tolerate > 0;
     if (!isfinite(d2) || (bounded && !(d2 <= most)))
-        cluster_wrong(c, WRONG_MODEL, "%" PRIu32 " is %.3g from where it began, an optimum %.3g",
+        cluster_wrong(c, WRONG_MODEL,
+                      "the model of peer %" PRIu32
+                      " is at distance %.3g from the initial model, the farthest optimum at %.3g",
                       peer, sqrt(d2), sqrt(farthest2(c)));
 }
 
@@ -164,10 +167,10 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 }
 
 /* Returns whether the attack excuses a peer that ended without consensus. An attacker that sends
- * false models can keep the honest models apart until the end. With --byzantine even honest models
- * may stay apart, because a peer may clip all its neighbours. The other attacks can prevent
- * consensus only together with another fault, with --policy async, or with an exact averaging
- * pass. */
+ * false models can keep the honest models apart until the end. With --byzantine honest models may
+ * stay apart even under other attacks, because a peer may clip all its neighbours. Otherwise the
+ * other attacks can prevent consensus only together with another fault, with --policy async, or
+ * with an exact averaging pass. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;

@@ -36,8 +36,8 @@ static uint32_t draw_minority(struct rng *r, uint32_t n)
     return set;
 }
 
-/* Removes a set of peers from all faults at whose end a process is restarted or continues, so that
- * these peers stay down. */
+/* Removes these peers from all faults whose end would restart or continue a process, so that the
+ * peers stay down. */
 static void keep_down(struct plan *p, uint32_t set)
 {
     uint32_t n = 0;
@@ -121,7 +121,7 @@ void liveness_late(struct cluster *c)
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (cluster_alive(c, i) && !course_is_lost(c, i))
             cluster_wrong(c, WRONG_LIVENESS,
-                          "%" PRIu32 " has not ended: phase %d, round %" PRIu64 "%s", i,
+                          "peer %" PRIu32 " has not ended: phase %d, round %" PRIu64 "%s", i,
                           (int)cluster_progress(c, i).phase, cluster_progress(c, i).round,
                           c->parted >> i & 1 ? ", cut off" : "");
 }
@@ -172,10 +172,12 @@ void liveness_end(struct cluster *c)
         verdict_judge(&o, &f);
         if (parted && (c->parted_in_training >> i & 1) && c->peer[i].n_lives == 1
             && began_with_all(c, &f) && (code != CMD_APART || !has_reason(&o)))
-            cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", cut off, ended with %d: %s", i, code,
-                          o.text);
+            cluster_wrong(c, WRONG_LIVENESS,
+                          "peer %" PRIu32 ", which was cut off, ended with exit code %d: %s", i,
+                          code, o.text);
         if (!parted && c->settled && liveness_majority(c, sim_node(c->world, i)) && code != CMD_OK)
-            cluster_wrong(c, WRONG_LIVENESS, "%" PRIu32 ", with a quorum, ended with %d: %s", i,
+            cluster_wrong(c, WRONG_LIVENESS,
+                          "peer %" PRIu32 ", which had a quorum, ended with exit code %d: %s", i,
                           code, o.text);
     }
 }

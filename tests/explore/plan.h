@@ -39,8 +39,8 @@ enum fault_kind {
     FAULT_CUT,     /* Paths from peers A to peers B lose everything. */
     FAULT_SPLIT,   /* Paths between peers A and B lose everything, in both directions. */
     FAULT_FLAP,    /* Paths between peers A and B are cut and restored every x seconds. */
-    /* Sessions between peers A and B end. A notices this after x seconds, B after y seconds.
-     * Negative: it never does. */
+    /* Sessions between peers A and B end. The peers in A notice the end after x seconds, the peers
+     * in B after y seconds. A negative time means never. */
     FAULT_RESET,
     /* Bootstrap names that peers A resolve give nothing (x = 0) or an unused address (x = 1). */
     FAULT_NAMES,
@@ -117,8 +117,8 @@ void plan_draw_liars(struct plan *p);
 void plan_draw_admission(struct plan *p);
 /* Adds a permanent fault of a minority, and ends all other faults (liveness.c). */
 void plan_draw_liveness(struct plan *p);
-/* Returns the set of peers without which the run must be able to begin and end: Byzantine peers,
- * peers that are off the allow-list at some time, and peers that leave permanently. */
+/* Returns the set of peers that the run must be able to do without, from begin to end: Byzantine
+ * peers, peers that are off the allow-list at some time, and peers that leave permanently. */
 uint32_t plan_out(const struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* Reads a plan. Returns false if the plan is invalid. A line that cannot be read is reported on

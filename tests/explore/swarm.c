@@ -237,7 +237,8 @@ static void measure_end(struct swarm *s, const struct plan *p)
     s->settles_us = out.settles_us > 0 ? out.settles_us : s->simulated_us;
 }
 
-/* Returns the end of an earlier fault after which a peer joins, or the start of a peer. */
+/* Returns a time at which a peer joins, at random: the end of an earlier fault, or the start of a
+ * peer. */
 static int64_t draw_join(struct swarm *s, const struct plan *p)
 {
     int64_t join[PLAN_FAULTS_MAX + 1];

@@ -94,14 +94,16 @@ static const struct
     [ANSWER_ASKED] = {"ANSWER", "stage[b] == ASKING", "a voter promises a ballot that has begun"},
     [ANSWER_STORED] = {"ANSWER", "promised[i] = rank(b)",
                        "a voter stores its promise before it sends it"},
-    [ANSWER_WITHIN] = {"ANSWER", "has(within, i)", "a peer that says within is frozen and within"},
+    [ANSWER_WITHIN] =
+        {"ANSWER", "has(within, i)",
+         "a model that is reported as within the target is frozen and within the target"},
     [ANSWER_EARLIER] =
         {"ANSWER", "may_report_model(i, b)",
          "a peer reports its model only in ballots that no earlier process of it answered"},
     [ANSWER_BEST] = {"ANSWER", "best[b] = taken[i]",
                      "a REPORT has the highest proposal that its voters have accepted"},
     [ANSWER_SUM] = {"ANSWER", "add(promises[b], i)",
-                    "a REPORT says of other peers what they have reported"},
+                    "a REPORT repeats exactly what other peers have reported"},
     [PROPOSE_PROCESS] = {"PROPOSE", "stage[b] == ASKING",
                          "the process that has begun a ballot makes its proposal"},
     [PROPOSE_ONCE] = {"PROPOSE", "stage[b] = PROPOSED", "a ballot has one proposal"},
@@ -110,15 +112,17 @@ static const struct
     [ADOPT_BEST] = {"PROPOSE", "source[b] = source[best[b]]",
                     "a coordinator proposes the highest accepted proposal"},
     [INVENT_QUORUM] = {"PROPOSE", "quorum(members_of(models[b]))",
-                       "a quorum is within in a new certificate"},
-    [INVENT_MODELS] = {"PROPOSE", "proposal[b] = models[b]",
-                       "the members within of a new proposal are those that have reported it"},
+                       "a new certificate lists a quorum as within the target"},
+    [INVENT_MODELS] =
+        {"PROPOSE", "proposal[b] = models[b]",
+         "a new proposal lists as within the target the members that have reported it"},
     [INVENT_ORIGIN] = {"PROPOSE", "source[b] = b",
                        "a new proposal names the ballot in which it was made"},
     [INVENT_ABORT] = {"PROPOSE", "!second(b)", "the last attempt does not abort"},
     [ACCEPT_PROMISE] = {"ACCEPT", "may_promise(i, b)",
                         "a voter accepts no proposal below its promise"},
-    [ACCEPT_PROPOSED] = {"ACCEPT", "stage[b] == PROPOSED", "a voter accepts what was proposed"},
+    [ACCEPT_PROPOSED] = {"ACCEPT", "stage[b] == PROPOSED",
+                         "a voter accepts the proposal that the coordinator has made"},
     [ACCEPT_STORED] = {"ACCEPT", "add(accepted[b], i)",
                        "a voter stores the proposal before it says that it has accepted it"},
     [COUNT_QUORUM] = {"COUNT", "quorum(accepted[b])",
@@ -137,8 +141,9 @@ static const struct
     [RESUME_PROMISE] = {"RESUME", "promised[i], taken[i]",
                         "a new process has the promise that the earlier one stored"},
     [LEAVE_PROMISED] = {"LEAVE", "may_leave(i)", "a voter that has promised does not leave"},
-    [AGREEMENT] = {"decide()", "agreement", "two quorums have accepted the same proposal"},
-    [FROZEN_MODEL] = {"check()", "s1", "a model that was reported as within does not change"},
+    [AGREEMENT] = {"decide()", "agreement", "all quorums accept the same proposal"},
+    [FROZEN_MODEL] = {"check()", "s1",
+                      "a model that was reported as within the target does not change"},
     [STORED_FORM] = {"all", "-",
                      "a stored promise is well-formed, and its proposal changes only "
                      "with its ballot"},
@@ -351,8 +356,8 @@ static void read_voters(struct conform *f, uint32_t peer)
             f->acceptor[acceptor_of(f, f->members.member[i].key)].n_listed++;
 }
 
-/* quorum(): whether the voters of f->members for which has() is true are a quorum. Voters that the
- * table of the peer has dropped count, too. */
+/* Does what quorum() does in finish.pml: returns whether the voters of f->members for which has()
+ * is true are a quorum. Voters that the table of the peer has dropped count, too. */
 static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
                       bool (*has)(const struct answer *a))
 {
@@ -477,8 +482,8 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     count(f, CONFORM_INVENT);
 }
 
-/* decide() of the model. If a quorum has accepted the proposal of ballot b, the proposal is
- * decided. Fails if another proposal was decided before. */
+/* Does what decide() does in finish.pml: if a quorum has accepted the proposal of ballot b, the
+ * proposal is decided. Fails if another proposal was decided before. */
 static void decide(struct conform *f, uint32_t peer, uint32_t b)
 {
     if (!f->world.guarantees)
@@ -507,7 +512,8 @@ static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
     decide(f, peer, b);
 }
 
-/* COUNT of an abort, or ENTER: the attempt of the peer has grown. */
+/* If the attempt of the peer has grown, checks that the attempt before it was aborted. This is the
+ * step COUNT at the coordinator, and ENTER at another peer. */
 static void follow_attempt(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
@@ -535,7 +541,7 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     struct stored s;
     bool formed = read_stored(f, &s, promise) && promise.n > 0;
     demand(f, peer, formed, STORED_FORM, 0);
-    /* The certificate is no step of the acceptor. check_certificate() compares it. */
+    /* A stored certificate is no step of the acceptor. check_certificate() checks it. */
     if (formed && s.decided) {
         a->certificate = stored ? s.value : 0;
         p->mute |= !stored;

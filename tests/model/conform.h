@@ -45,7 +45,8 @@ struct conform_world
     void (*wrong)(void *self, const char *text);
     /* Lists the members that the peer knows now, in any order, and which of them are voters. */
     void (*members)(void *self, uint32_t peer, struct finish_proposal *out);
-    /* Returns the number of voters, with those that the list of `members` does not have any more. */
+    /* Returns the number of voters, including voters that are no longer in the list of
+     * `members`. */
     uint32_t (*n_voters)(void *self, uint32_t peer);
     /* Return whether the model of the peer is frozen, and whether it is within the target. */
     bool (*is_frozen)(void *self, uint32_t peer);
@@ -83,8 +84,8 @@ void conform_left(struct conform *f, uint32_t peer);
 /* Called at the end of the run for each peer that still has a process. */
 void conform_end(struct conform *f, uint32_t peer);
 
-/* Returns whether the assumption of the model is true that all peers have the same list of voters.
- * Members that have not promised a ballot are ignored. */
+/* Returns whether all peers have the same list of voters, as the model assumes. Members that have
+ * not promised a ballot are ignored. */
 bool conform_same_voters(const struct conform *f);
 /* Returns the number of steps that were checked, by kind. */
 const uint64_t *conform_steps(const struct conform *f);

@@ -169,7 +169,7 @@ static void keep_own(struct allreduce *c, const char *why)
     finish(c, c->round);
 }
 
-/* Assigns ranks to the current members. Returns false if there is no session with some member. */
+/* Assigns ranks to the current members. Returns false if a member has no session with this peer. */
 static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
@@ -254,7 +254,8 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
     c->sent = true;
 }
 
-/* Returns whether all STEPs of this step have arrived. A wrong size is a protocol violation. */
+/* Returns whether the STEP messages of all ranks for the current step have arrived. A STEP of a
+ * wrong size is a protocol violation. */
 static bool has_come(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -485,9 +486,10 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* Handles HAVE. No WANT is sent for the result of the current attempt, because this peer is about
- * to compute this result itself. Exception: if the attempt is stuck, a WANT is sent. This happens
- * if this peer has restarted and its earlier process took part in the attempt. */
+/* Handles HAVE. Usually this peer sends no WANT for the result of the current attempt, because it
+ * is about to compute this result itself. If the attempt is stuck, it sends a WANT. An attempt is
+ * stuck, for example, if this peer has restarted after its earlier process took part in the
+ * attempt. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -105,8 +105,8 @@ struct allreduce
     /* Hash of the members, and number of the attempt, that computed `result`. */
     uint64_t result_view;
     uint32_t result_attempt;
-    /* n_again: number of attempts in all rounds, without the first attempt of each. n_alone: number
-     * of rounds without a mean. */
+    /* n_again: number of repeated attempts, over all rounds. n_alone: number of rounds without a
+     * mean. */
     uint64_t n_again, n_alone;
 
     struct outbox outbox;

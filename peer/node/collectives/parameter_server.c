@@ -130,9 +130,9 @@ static void keep_own(struct parameter_server *s, uint64_t round)
     s->told = PARAMETER_SERVER_NO_LINK;
 }
 
-/* Makes the update of `round` at the first call in the round. There is no update (n_push is 0) if
- * the model was fetched, or if the local steps did not start from the server's answer of the round
- * before. */
+/* Makes the update of `round` at the first call in the round. A worker makes no update (n_push is
+ * 0) if it has fetched its model, or if its local steps did not start from the server's previous
+ * answer. */
 static void make_push(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
@@ -280,9 +280,9 @@ static void count_workers(struct parameter_server *s)
     }
 }
 
-/* Returns whether the server can start: all counted workers have reported (HERE), and none has a
- * later answer than the server's model. Otherwise requests the model of the worker with the latest
- * answer (WANT). */
+/* Returns whether the server can start: all counted workers have reported (HERE), and no worker has
+ * a later answer than the server's model. If a worker has a later answer, requests its model
+ * (WANT). */
 static bool is_ready(struct parameter_server *s)
 {
     struct centre *c = &s->centre;

@@ -64,11 +64,11 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 
 /* ---- begin and end of a pass ---- */
 
-/* Returns whether, if a pass began in this job, the model of only one end would contain some
- * exchange. The deltas of this job are made for round count `first`. If an exchange is pending and
- * not ready, the neighbour may have committed it. If an exchange is ready, this job commits it.
- * Whether the neighbour's model contains it when the neighbour's pass begins depends on the
- * neighbour's delta:
+/* Returns whether this job must not begin a pass, because an exchange would be in the model of one
+ * end of its edge only. The deltas of this job are made for round count `first`. If an exchange is
+ * pending and not ready, the neighbour may have committed it. If an exchange is ready, this job
+ * commits it. Whether the neighbour's model contains it when the neighbour's pass begins depends on
+ * the neighbour's delta:
  *
  *   delta was made for   when the neighbour's pass began    the exchange is
  *   before `first`       the delta existed; its job         in both models
@@ -115,9 +115,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether the previous pass is now known to have been exact at all peers, although this
- * peer has begun another pass because a report arrived late. A member that has finished is the
- * proof. All exchanges since that pass were between equal models, so they changed nothing. */
+/* Returns whether a finished member proves that the previous pass was exact at all peers. This peer
+ * may have begun another pass since then, because a report arrived late. The exchanges since the
+ * previous pass were between equal models, so they changed nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;

@@ -87,8 +87,8 @@ void averaging_pass_done(struct edges *es);
  * would not be exact without it. */
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* Returns a bound on the distance of this peer's model from the mean, relative to |x|. It covers
- * the rounding errors of the exact pass. INFINITY: no exact pass is complete. */
+/* Returns a bound on the distance of this peer's model from the mean after an exact pass, relative
+ * to |x|. The distance is caused by rounding errors only. INFINITY: no exact pass is complete. */
 double averaging_pass_bound(const struct edges *es);
 
 #endif

@@ -45,10 +45,10 @@ void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, ui
     s->came_us = now_us;
 }
 
-/* Returns whether the edge stays stale. A stale edge stays stale for at least LEAST exchanges,
- * after which both ends have sent new deltas, and for at most MOST exchanges. In between it stays
- * stale until this peer's last delta leaves little unsent, because with a sparse codec the replicas
- * need several exchanges to reach the models. */
+/* Returns whether the edge stays stale. A stale edge stays stale for at least LEAST exchanges, in
+ * which both ends send new deltas, and for at most MOST exchanges. Between these limits the edge
+ * stays stale until the part of the model that this peer's last delta left unsent is small. A
+ * sparse codec needs several exchanges for that. */
 static bool goes_on(const struct delayed_exchange *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };

@@ -37,14 +37,14 @@ struct delayed_exchange
     /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
     bool late;
     /* Number of exchanges of the edge that were complete when the late delta arrived. The delta
-     * belongs to the next one. */
+     * belongs to the exchange after these. */
     uint64_t done;
 };
 
 /* Returns whether this peer, at round count `beat`, has done at most 2 rounds since it made its
- * last delta for the edge. The replicas are then not outdated, however long the edge was closed. An
- * example is an edge whose two ends were restored from checkpoints of the same round. To be used in
- * lock step only. */
+ * last delta for the edge. The replicas are then up to date, even if the edge was closed for a long
+ * time. An example is an edge whose two ends were restored from checkpoints of the same round. To
+ * be used in lock step only. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */

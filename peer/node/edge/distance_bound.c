@@ -138,8 +138,8 @@ void distance_bound_begin(struct distance_bound *c)
 }
 
 /* Returns whether a neighbour has ended without reporting that it was near the mean. A failed
- * neighbour is ignored. Returns false without lock step, because the neighbour's last report may be
- * lost. */
+ * neighbour is ignored. Without lock step the neighbour's last report may be lost, so the result is
+ * always false. */
 static bool ended_apart(const struct edges *es)
 {
     for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
@@ -178,9 +178,9 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->round = rounds;
     c->now = waits && n_members >= 2 ? neighbours_bound(es) : (double)INFINITY;
     double bound = reach(es, n_members) * fmax(c->now, c->before);
-    /* Open edges connect only the remaining members, not those that have ended. After a member has
-     * ended, a bound that was above the target therefore stays above it, unless `counts` is set. A
-     * bound that was below the target before stays valid, but does not become smaller. */
+    /* The open edges do not lead to members that have ended. After a member has ended, they
+     * therefore cannot show a smaller distance of all members. The bound must not decrease then,
+     * unless it counts as evidence already (`counts`). */
     bool ended = member_counts_ended(es->env);
     MARK_IF(ended && !c->counts && bound < c->bound,
             "distance_bound: a smaller bound after an end does not count");

@@ -426,8 +426,8 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next to the earlier of two round counts of checkpoints, *next and `due`. Round counts that
- * are not after `beat` are past and do not count. */
+/* Sets *next to `due` if the checkpoint at this round count is the earlier of the two. A round
+ * count up to `beat` is past and is ignored. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))

@@ -280,8 +280,8 @@ void edges_measure_gap(struct edges *es);
 double edges_gap(const struct edges *es);
 /* Returns the neighbour at the other end of session l, or NULL. */
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Returns whether the replica of some edge is farther from the model than `most`, relative to |x|
- * (run_context_lags()). */
+/* Returns whether, on some edge, the distance between this peer's replica and its model is more
+ * than `most`, relative to |x| (run_context_lags()). */
 bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */

@@ -4,9 +4,9 @@
  * A peer that has finished training asks for the edges of the new topology. Edges that both
  * topologies contain continue. The other edges of training stay open, with `aside` set. No new
  * exchange begins on them. Their pending exchanges are completed, also after a session was lost and
- * restored, because a peer that closed such an edge could not know whether its neighbour has
- * committed the exchange. The two ends continue to send each other BEATs, so that peers in the
- * consensus phase stay in lock step with neighbours that still train.
+ * restored. A peer that closed such an edge could not know whether its neighbour has committed the
+ * exchange. The two ends continue to send each other BEATs, so that peers in the consensus phase
+ * stay in lock step with neighbours that still train.
  */
 #include "peer/node/edge/edges_state.h"
 

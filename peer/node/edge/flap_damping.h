@@ -25,7 +25,7 @@ struct flap_damping
 {
     double s;         /* Penalty in seconds at time at_us. */
     int64_t at_us;    /* Time of the last update. */
-    bool flapping;    /* True: the penalty is too high, so this peer does not wait for it. */
+    bool flapping;    /* True: the penalty is too high, so no peer waits for the neighbour. */
     bool away;        /* True: the neighbour is absent now. */
     int64_t since_us; /* Start of the current or last absence. */
     int64_t away_us;  /* Length of the current or last absence so far. */

@@ -5,13 +5,13 @@
 
 /* Weight of the newest job in `own`, the moving average of this peer's speed. */
 static const double newest = 0.2;
-/* When the mean speed of a neighbour is received, this peer's `mean` moves towards it by this share
- * of the difference. */
+/* Each received mean speed of a neighbour moves this peer's `mean` by this share of the difference
+ * between the two. */
 static const double listens = 0.2;
-/* At the same time, `mean` moves towards this peer's own speed by this share of the difference. */
+/* Each received mean speed also moves `mean` towards this peer's own speed, by this share of the
+ * difference. */
 static const double insists = 0.01;
-/* A received mean speed counts as at most this many times `own`, and at least `own` divided by
- * it. */
+/* A received mean speed is limited to between own / nearest and own * nearest. */
 static const double nearest = 16;
 static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
 

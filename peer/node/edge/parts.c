@@ -91,7 +91,7 @@ bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sen
     struct packet *rest = any ? copy_of(es, (struct bytes){bytes, n_bytes - p.n}) : NULL;
     if (rest != NULL)
         send_part(es, b, rest);
-    /* If the delta is sent again, its DELTA message carries the whole payload. */
+    /* If the delta is sent again, its DELTA message contains the whole payload, and no fragment. */
     b->part.n = 0;
     return begun && (rest != NULL || !any);
 }

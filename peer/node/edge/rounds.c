@@ -89,7 +89,7 @@ static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint6
 {
     uint64_t place = rounds_place(es, beat);
     if (averaging_pass_counts(es) && place != UINT64_MAX) {
-        /* All peers have the mean, so no other pass is needed. */
+        /* All peers have the mean, so no further pass is needed. */
         bool done = es->pass.over && member_counts_ended(es->env);
         return place < es->n_rounds && !done ? b->turn[place] : 0;
     }

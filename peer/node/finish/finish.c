@@ -35,7 +35,7 @@ enum {
     FLAG_WITHIN = 1,
     FLAG_VOTES = 2,
     FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
-    FLAG_ABSENT = 8   /* Never sent: the member has not answered. */
+    FLAG_ABSENT = 8   /* The member has not answered. This flag is never sent. */
 };
 
 /* The wave in which this peer takes part. */
@@ -77,8 +77,8 @@ struct finish
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* Values that the last process that reported a model has stored: the hash of the model (0: no
-     * process has reported one), and its value of `earlier`. */
+    /* Values stored by the last process of this peer that reported a model: the hash of this model
+     * (0: no process has reported one), and `earlier` of that process. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -90,8 +90,8 @@ struct finish
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
     int64_t next_us;  /* Earliest node time at which this peer begins a ballot. */
     struct wave wave;
-    /* True: this peer mixed when an ASK of this attempt reached it. asked_rounds: number of rounds
-     * of its consensus phase at the first of them. */
+    /* asked: an ASK of this attempt reached this peer while it mixed. asked_rounds: number of
+     * rounds of its consensus phase when the first such ASK arrived. */
     bool asked;
     uint64_t asked_rounds;
 
@@ -366,10 +366,10 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* If this peer still mixes, adds this to the answer to an ASK. Returns FLAG_OVERDUE if the peer is
- * stranded, or has mixed for more rounds since the first ASK than it needs to end like the
- * coordinator, else 0. The rounds are counted, because the time of a round depends on the model and
- * the links. */
+/* Adds to the answer to an ASK that this peer still mixes, if so. Returns FLAG_OVERDUE if the peer
+ * is stranded, or if it has mixed for more rounds since the first ASK than a peer without faults
+ * needs to end. Otherwise returns 0. Rounds are counted, not seconds, because the time of a round
+ * depends on the model and the links. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -393,7 +393,8 @@ static void add_self(struct finish *f, const struct wire_finish *m)
     bool reports = false;
     if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
         f->promised = w->ballot;
-        if (attempt_of(&f->accepted) != f->attempt) { /* Accepted in an aborted attempt. */
+        /* The accepted proposal is from an aborted attempt, so it does not count. */
+        if (attempt_of(&f->accepted) != f->attempt) {
             f->accepted = (struct wire_ballot){.number = 0};
             f->n_proposal = 0;
         }
@@ -764,8 +765,8 @@ static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
     return false;
 }
 
-/* Returns whether members still mix, and all of them are overdue. A slow member is not overdue: a
- * round may take minutes. */
+/* Returns whether members still mix, and all of them are overdue. A member that is only slow is not
+ * overdue (add_mixing()), because one round may take minutes. */
 static bool all_overdue(const struct wave *w)
 {
     struct bytes list = {w->members, w->n_members};
@@ -790,8 +791,9 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator waits for more answers, or for members that have not ended. A member
- * that has ended outside the target exits at once, so missing answers are awaited for a short time. */
+/* Returns whether the coordinator waits: for more answers, or for members that have not ended. A
+ * member that has ended outside the target exits at once, so the wait for missing answers is
+ * short. */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
@@ -858,8 +860,9 @@ static int64_t wave_limit_us(const struct finish *f)
     return FINISH_WAVE_US << doublings;
 }
 
-/* Returns the node time at which this peer may coordinate. While members still mix, the first
- * ballot can only abort the attempt, which the last attempt does not. */
+/* Returns the node time at which this peer may coordinate. While members still mix, a ballot of any
+ * attempt but the last can only abort the attempt, so it begins earlier (FINISH_MIXING_US). The
+ * last attempt is not aborted, so its coordinator waits for the whole patience_us. */
 static int64_t due_us(const struct finish *f)
 {
     int64_t patience_us = f->view.patience_us;

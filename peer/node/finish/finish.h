@@ -53,8 +53,8 @@ struct finish_view
     bool mixes;
     bool stranded;     /* True: this peer mixes, but all its neighbours have ended. */
     uint64_t n_rounds; /* Number of rounds of its consensus phase that this peer has done. */
-    /* Most rounds that this peer mixes, in a run without faults, after another peer has frozen its
-     * model. */
+    /* In a run without faults: largest number of rounds that this peer mixes after another peer has
+     * frozen its model. */
     uint64_t max_rounds;
     /* Longest time, after its own model was frozen, for which the coordinator waits for members
      * that are alive and have not ended their run. In microseconds. */
@@ -109,8 +109,8 @@ uint64_t finish_reported_hash(struct bytes promise);
 /* Returns whether an earlier process of this peer has reported the model of this evidence as within
  * the target. */
 bool finish_has_reported(const struct finish *f, const struct finish_evidence *e);
-/* Returns the number of the current attempt, from 0. All earlier attempts were aborted. When the
- * number increases, the model of this peer is no longer frozen. */
+/* Returns the number of the current attempt, from 0. All earlier attempts were aborted. If the
+ * number has increased, the model of this peer is not frozen any more. */
 uint32_t finish_attempt(const struct finish *f);
 /* Returns whether this peer has promised a ballot, or an earlier process of it may have. Such a
  * peer must stay a voter: it must not announce that it leaves. */

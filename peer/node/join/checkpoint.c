@@ -44,8 +44,8 @@ static int64_t age_us(const struct checkpoint *c)
 }
 
 /* Returns the number of rounds between the proposal of a checkpoint and the checkpoint. `reach` is
- * the eccentricity of the proposer. The announcement travels over at most 2 reach hops, at two
- * rounds per hop. All peers thus know it after 4 reach rounds. If this peer is about to stop
+ * the eccentricity of the proposer. All peers know the proposal after 4 reach rounds: it travels
+ * over at most 2 reach hops, and takes at most two rounds per hop. If this peer is about to stop
  * (`asked`), the number is the smallest one with which the proposal reaches all peers. */
 static uint64_t ahead(uint64_t reach, bool asked)
 {

@@ -68,8 +68,8 @@ void checkpoint_start(struct checkpoint *c);
 
 /* Returns whether a neighbour's announcement counts, and stores it in *w if so. `due`: the
  * announced round count; 0: none. `beat`: round count of this peer. every_us: interval of
- * --checkpoint, in microseconds. A peer that was asked to stop uses all announcements and ignores
- * the result. */
+ * --checkpoint, in microseconds. A peer that was asked to stop uses all announcements, whatever
+ * this function returns. */
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 

@@ -141,7 +141,7 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
-        /* Sessions with excluded members count, because those may be asked again later. */
+        /* Sessions with excluded members count, because these members may be asked again later. */
         any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;

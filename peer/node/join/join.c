@@ -129,7 +129,7 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
         bool covered = join_has_covered(j, certificate);
         return state_transfer_update(j->fetch, covered ? certificate : NULL) && take(j);
     }
-    /* No known member has begun, so this peer can begin with the run's initial model. But a member
+    /* No known member has begun, so this peer could begin with the run's initial model. A member
      * that has begun may still appear. This peer therefore waits while other peers refuse its
      * sessions, while the bootstrap list has not answered yet, or while other members resume from
      * checkpoints. */

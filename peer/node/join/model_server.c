@@ -46,8 +46,8 @@ struct model_server
     } at[NODE_LINKS_MAX]; /* Requests by slot of the session. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
-    /* True: the certificate of the run covers this peer's current model, and therefore also
-     * `copy`. */
+    /* True: the certificate of the run covers this peer's current model. `copy`, which is a copy of
+     * this model, is then covered, too. */
     bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
@@ -384,7 +384,7 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     bool at_window;
     model_server_copy_pieces(o, round);
     if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
-        return; /* At most one whole model is sent per node_step(). */
+        return; /* `held` is not NULL: this step has sent a whole model. */
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;
@@ -396,7 +396,9 @@ void model_server_serve_now(struct model_server *o, const struct link *l, uint64
                             bool any_round)
 {
     size_t i = sessions_slot(o->sessions, l);
-    assert(o->held == NULL); /* At most one copy of the whole model is sent per step. */
+    /* One call of node_step() sends at most one copy of the whole model, and this call has sent
+     * none yet. */
+    assert(o->held == NULL);
     bool now = stands(o, i) && (any_round || o->at[i].round <= round);
     struct packet *copy = now ? packet_get(&o->workshop->models) : NULL;
     if (copy == NULL)

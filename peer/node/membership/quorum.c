@@ -105,9 +105,8 @@ bool quorum_replaced(const struct members *all, const struct member *m)
 }
 
 /* Counts the present members, this peer included. In the state THERE a single suspect counts as
- * present, because most suspects are heard again within seconds. Two suspects at once are probably
- * a network failure, so they do not count. In the other states no suspect counts until it is
- * heard. */
+ * present, because most suspects are heard again within seconds. Two suspects at once do not count,
+ * because the network has probably failed. In the other states a suspect never counts. */
 static uint32_t count_live(const struct quorum *q, const struct members *m)
 {
     uint32_t n_live = 0, n_suspects = 0;
@@ -265,9 +264,9 @@ static void count(struct quorum *q, const struct members *m)
     q->n_live = count_live(q, m);
 }
 
-/* Sets the time at which the current state began. If the state was THERE only for a short time,
- * --quorum-timeout continues where it stopped. Otherwise a member that returns briefly again and
- * again could stop the training of all other members without a time limit. */
+/* Sets the time at which the current state began. If the state was THERE only for a short time, the
+ * earlier time in HELD still counts for --quorum-timeout. Otherwise a member that returns briefly
+ * again and again could stop the training of all other members without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;

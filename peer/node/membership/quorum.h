@@ -1,11 +1,11 @@
 /* peer/node/membership/quorum.h -- lists the voters of a run, and decides whether enough members
  * are present.
  *
- * A peer becomes an *initial member* in one of these cases. It waits for the start of the run,
- * --min-peers members are present, and it knows of no member that has begun. Or it begins while the
- * run is in its first rounds (at most the hops to the farthest member, plus 2). Or it joins before
- * the end of training, and --min-peers is 1, so that the user has not said how many peers there
- * are. A peer begins to train when it knows --min-peers initial members, or when a member has
+ * A peer becomes an *initial member* in three cases: (1) The peer waits for the start of the run,
+ * --min-peers members are present, and no member is known to have begun. (2) The peer begins while
+ * the run is in its first rounds (at most the hops to the farthest member, plus 2). (3) The peer
+ * joins before the end of training, and --min-peers is 1: the user has not said how many peers
+ * there are. A peer begins to train when it knows --min-peers initial members, or when a member has
  * begun. The signed record of an initial member (struct record) says that it is one, also after a
  * restart. The new process learns this from its checkpoint or from other members. All peers,
  * including those that joined later, thus count the same voters:
@@ -58,8 +58,9 @@ struct quorum;
 struct quorum_status
 {
     enum quorum_state state;
-    /* Node time at which the state began, in microseconds. If HELD continues after a short time in
-     * THERE, this value is earlier than the real start by the time spent in HELD before. */
+    /* Node time at which the state began, in microseconds. Exception: if HELD begins again after a
+     * short time in THERE, the earlier time in HELD counts, and this value is earlier by that
+     * time. */
     int64_t since_us;
     uint32_t n_initial; /* Number of initial members that this peer knows. */
     uint32_t n_members; /* Number of voters. */

@@ -16,10 +16,10 @@
  * target is therefore 3 standard deviations below the target. */
 const double certificate_margin = 0.85;
 
-/* In lock step two peers of a run without faults end their consensus phases at most as many rounds
- * apart as their eccentricities differ, which is less than the hops to the farthest peer. The hops
- * are counted twice, and MIXING_ROUNDS rounds are added for exchanges that are half done. Without
- * lock step this is true for the peer with the slowest rounds. */
+/* In lock step, and without faults, two peers end their consensus phases at most as many rounds
+ * apart as their eccentricities differ. This difference is less than the hops to the farthest peer.
+ * The hops are counted twice, and MIXING_ROUNDS rounds are added for exchanges that are half done.
+ * Without lock step the same number of rounds of the slowest peer is enough. */
 enum { MIXING_ROUNDS = 16 };
 
 bool certificate_applies(const struct node *n)
@@ -65,8 +65,9 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     if (r->state == RECORD_FAILED)
         return FINISH_FAILED;
     bool gone = !own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT);
-    /* A member may exit after it has finished, so it counts even if its process is gone. After an
-     * aborted attempt such a member does not count: it should mix again, but has exited. */
+    /* A finished member counts even if its process has exited, because a member may exit after it
+     * has finished. After an aborted attempt of the finish protocol an exited member does not
+     * count, because it cannot mix again. */
     if (r->state == RECORD_FINISHED && !(gone && n->certificate.attempt > 0))
         return FINISH_OUTSIDE;
     if (gone)
@@ -99,7 +100,7 @@ static void list_members(void *self, struct finish_proposal *out)
 }
 
 /* Voters that the member table has dropped count, too. One of them may have the smallest identity.
- * Without it, exactly half of the voters are no quorum. */
+ * Without the voter with the smallest identity, exactly half of the voters are no quorum. */
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
@@ -251,8 +252,9 @@ static void follow_attempt(struct node *n)
         phases_reopen(n->phases, attempt);
 }
 
-/* If the certificate does not cover the final model of this peer, but a connected member has a model
- * that it covers, this peer's model is no longer final, and the peer fetches the other model. */
+/* Handles a certificate that does not cover the final model of this peer. If a connected member has
+ * a model that the certificate covers, this peer's model is no longer final, and the peer fetches
+ * that member's model. */
 static void follow_certificate(struct node *n)
 {
     bool sound = !job_diverged(n->job) && !job_has_failed(n->job) && !phases_status(n->phases).away;

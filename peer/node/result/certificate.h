@@ -34,8 +34,8 @@ struct certificate_state
  * --final-drift. */
 extern const double certificate_margin;
 
-/* Returns whether the run needs a certificate to end with success. This is so if it has a consensus
- * phase and is without --byzantine, because a Byzantine coordinator could lie. */
+/* Returns whether the run needs a certificate to end with success: the run has a consensus phase
+ * and no --byzantine. With --byzantine a coordinator could lie, so there is no certificate. */
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
@@ -60,9 +60,9 @@ void certificate_members(const struct node *n, struct finish_proposal *out);
 uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);
-/* Returns whether the certificate of the run covers this peer's model. This is so if this process
- * has reported the model in the ballot of the certificate, or has fetched the model from members
- * that the certificate covers. */
+/* Returns whether the certificate of the run covers this peer's model: this process has reported
+ * the model in the ballot of the certificate, or has fetched it from members that the certificate
+ * covers. */
 bool certificate_covers(const struct node *n);
 /* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate is
  * known, and enough voters are alive. */

@@ -67,8 +67,8 @@ static bool is_unfinished(const struct node *n, const struct member *m)
 }
 
 /* Removes the members that returned after this peer's model was final, because their models were
- * not mixed with it. Only the number of these members is known. If exactly this number of members
- * has not finished, these are the ones, and their names are added. */
+ * not mixed with it. Only the number of these members is known. If the number of unfinished members
+ * is the same, the unfinished members are the ones that returned, and their names are added. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
@@ -138,8 +138,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         f->distance /= certificate_margin;
 }
 
-/* Returns whether the run has ended without this peer. A certificate that covers this peer's model
- * excludes it, also if a restarted process finds none of the other peers. */
+/* Returns whether the run has ended without this peer. The result is false if the certificate
+ * covers this peer's model, even if a restarted process finds no other peer any more. */
 static bool is_away(const struct node *n)
 {
     if (certificate_covers(n))

@@ -214,7 +214,8 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "no consensus: the run ended without this peer");
-    if (f->rounds_claimed > 0) /* 0: the process has no checkpoint and does not know the round. */
+    /* A process without a checkpoint does not know the round at which it stopped. */
+    if (f->rounds_claimed > 0)
         say(o, ", which had stopped at round %llu of %llu", (unsigned long long)f->rounds_claimed,
             (unsigned long long)f->n_rounds);
     if (f->n_finished > 0)

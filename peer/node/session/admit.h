@@ -61,8 +61,8 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
 /* Returns whether other peers refuse this peer and no session has lasted since. */
 bool admit_is_refused(const struct admit *a);
-/* Returns whether this peer must not dial peer `id` now. This is so for 2 s after this peer has
- * refused `id`, and for REFUSED_REDIAL_US after any peer has refused this peer. */
+/* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
+ * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 /* Handles two live members with the same name, given by their records. The member that started
  * later is refused. If that is this peer, it ends. */

@@ -120,8 +120,8 @@ static void works(struct sessions *s, struct link *l, const char *address)
     send_result(s, l, address, NODE_WHY_UNKNOWN);
 }
 
-/* Returns whether the reason of a failed call shows that the address does not work. A call that
- * could not be made, or a busy peer, does not show that. */
+/* Returns whether the reason of a failed call shows that the address does not work. The reasons
+ * "the call could not be made" and "the peer is busy" do not show this. */
 static bool tells(enum node_why why)
 {
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;

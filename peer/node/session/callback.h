@@ -12,10 +12,11 @@
  *                           send CALLBACK "works"          print a warning; send CALLBACK with the
  *                                                          reason, so that the member warns, too
  *
- * A call ends as soon as the other end has proved its identity. A peer also prints a warning if it
- * could never call a neighbour that other members report as alive. Results of calls do not change
- * any decision of the protocol, because a member without a working address can still call others.
- * The simulator makes no such calls (config.calls_back is false).
+ * To *call* a member is to dial one of its addresses as a test. A call ends as soon as the other
+ * end has proved its identity. A peer also prints a warning if it could never call a neighbour that
+ * other members report as alive. Results of calls do not change any decision of the protocol,
+ * because a member without a working address can still call others. The simulator makes no such
+ * calls (config.calls_back is false).
  */
 #ifndef PEER_NODE_SESSION_CALLBACK_H
 #define PEER_NODE_SESSION_CALLBACK_H

@@ -44,8 +44,8 @@ enum {
     /* Number of consecutive refused dials that make a member suspicious. A single dial may be
      * refused because the process restarts. */
     REFUSALS = 2,
-    /* With more suspects than this, a newly monitored member gets the least time to prove that it
-     * is alive. */
+    /* If more members than this are suspect, a newly monitored member gets the least time to prove
+     * that it is alive. */
     MANY = 4
 };
 
@@ -68,7 +68,7 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
     if (c == NULL) {
         c = dial_add_contact(s, id);
         if (c == NULL)
-            return; /* Without memory, only other peers monitor the member. */
+            return; /* Out of memory: only other peers monitor the member. */
         c->heard_us -= head_start_us(n_suspects);
         MARK_IF(member_counts_ended(s->env), "failure_detector: a new contact near the end");
         if (member_counts_ended(s->env))
@@ -92,9 +92,9 @@ static uint32_t keep_suspects(struct sessions *s)
     return n;
 }
 
-/* Chooses the members to monitor. For each suspect that this peer has accused, one more live
- * successor per ring is monitored. If most members fail together, the few survivors thus find all
- * failed members in few steps. */
+/* Chooses the members to monitor. For each suspect that this peer has accused, it monitors one more
+ * live successor per ring. If most members fail together, the few survivors thus find all failed
+ * members in few steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
@@ -183,8 +183,9 @@ static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        /* The member may not know that this peer monitors it, so it may never dial. Therefore this
-         * peer dials without the delay for the greater id (lost_us is 0). */
+        /* Usually the peer with the greater id waits before it dials. This peer does not wait
+         * (lost_us is 0), because the member may not know that it is monitored, and may never
+         * dial. */
         if (c->watched && !c->wanted && s->env->now_us >= c->call_us)
             sessions_call(s, c->id, 0);
         return;
@@ -259,8 +260,8 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 
 /* ---- was this peer cut off from all others? ---- */
 
-/* If other peers closed sessions while this process was paused, it sees these sessions end within
- * DEAD_LINK_US after the pause. */
+/* Other peers may close sessions while this process is paused. This process sees the ends of these
+ * sessions within DEAD_LINK_US after the pause. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
@@ -395,8 +396,8 @@ static void prune(struct sessions *s)
     }
 }
 
-/* Marks sessions on which nothing has arrived for SILENT_US. Such a session is no longer evidence
- * against accusations of its member. */
+/* Marks sessions on which nothing has arrived for SILENT_US. A marked session does not protect its
+ * member from accusations any more. */
 static void look_for_mute(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {

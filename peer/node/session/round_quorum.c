@@ -89,10 +89,11 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
 
-/* Returns the largest round count that the only neighbour can have reached. Its claim is `beat`. A
- * neighbour that hears this peer waits for it, so the neighbour can get ahead only during a
- * silence. The result is computed once, when the silence ends, so that later claims do not increase
- * it. If this peer does not know its own speed yet, it believes the claim. */
+/* For a peer with a single neighbour, which claims the round count `beat`: returns the largest
+ * round count that this neighbour can have reached. A neighbour that hears this peer waits for it,
+ * so the neighbour can get ahead only during a silence. The result is computed once, when the
+ * silence ends, so that later claims do not increase it. If this peer does not know its own speed
+ * yet, it believes the claim. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {

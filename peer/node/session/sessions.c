@@ -400,8 +400,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. A sender with a different run that has not
- * started must then give up its run, even if this peer dialled it. */
+/* Returns whether a connected peer has this peer's run. If so, a sender with a different run that
+ * has not started must give up its run, even if this peer dialled it. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -478,7 +478,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->boot = h->record.boot;
     say_round(l, h->round, s->env->now_us);
     if (l->started != h->has_started)
-        /* The previous report dates from before the start of the run (or of another run), so no
+        /* The previous report is from before the start of the run, or is about another run, so no
          * speed can be computed from it. */
         l->before_us = 0;
     l->started = h->has_started;

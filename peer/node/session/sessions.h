@@ -62,8 +62,8 @@ struct link
     /* opened: an edge was opened on this session. violated: this peer hung up because the other
      * end violated the protocol. */
     bool opened, violated;
-    /* True: the other end has answered a request with a model that the certificate of the run does
-     * not cover, although its identity is in the certificate: it is a new process of that member. */
+    /* True: the identity of the other end is in the certificate of the run, but the model that the
+     * other end sent is not covered. The other end is then a new process of that member. */
     bool uncertified;
     /* True: nothing has arrived for SILENT_US, so the session is no proof that its member is
      * alive. */
@@ -278,8 +278,8 @@ bool sessions_any(const struct sessions *s);
 enum sessions_away sessions_deserted(const struct sessions *s);
 /* Returns whether a connected peer has this peer's run and has started it. */
 bool sessions_run_begun(const struct sessions *s);
-/* The slots of the table are numbered from 0 to sessions_slots() - 1. A session keeps its slot. A
- * slot may be unused (link.used), and a later session may get it. */
+/* The slots of the table are numbered from 0 to sessions_slots() - 1. A session keeps its slot. An
+ * unused slot has link.used false, and a later session may get it. */
 size_t sessions_slots(const struct sessions *s);
 const struct link *sessions_at(const struct sessions *s, size_t slot);
 size_t sessions_slot(const struct sessions *s, const struct link *l);

@@ -21,8 +21,8 @@ enum {
     /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
      * the warning about it is limited here. */
     ADMIT_OTHER_RUN = -1,
-    /* Value of told[].why for an observer. A peer asks for the run as an observer before it joins
-     * as a member. The warning about the observer contains no name, so it must not suppress the
+    /* Value of told[].why for an observer. A peer that is about to join asks for the run as an
+     * observer first. The warning about the observer contains no name, so it must not suppress the
      * later warning about the member. */
     ADMIT_OBSERVER = -2
 };
@@ -48,9 +48,9 @@ struct admit
     /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
     uint32_t next_told;
 
-    /* Time of the first and of the last refusal of this peer by another one. refused_us 0: this peer
-     * does not count as refused. No peer has refused it, or since then a session has lasted for
-     * ADMITTED_US, or no refusal has arrived for REFUSAL_VALID_US. */
+    /* Times of the first and of the last refusal of this peer by other peers. If refused_us is 0,
+     * this peer does not count as refused: no peer has refused it, a session has lasted for
+     * ADMITTED_US since then, or no refusal has arrived for REFUSAL_VALID_US. */
     int64_t refused_us, last_us;
     /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
     int64_t said_us[REFUSED_NAME + 1];
@@ -232,8 +232,8 @@ struct sessions
     uint32_t n_dropped;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
-    /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. A dial that
-     * succeeds or fails later resets it, and so does a new session (failure_detector.c). */
+    /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. Reset to 0 by a
+     * dial that succeeds or fails later than that, and by a new session (failure_detector.c). */
     uint32_t n_refused;
     /* Time of the first of the refused dials that n_refused counts, in microseconds. */
     int64_t refused_us;

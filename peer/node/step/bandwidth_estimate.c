@@ -67,9 +67,9 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
     return edges_count_open(es) > 0;
 }
 
-/* Returns whether it is time to update the floor, that is, the lower bound of the codec level. If
- * so, sets *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds) to the values of
- * the slowest edge. */
+/* Returns whether the lower bound of the codec level (the floor) must be updated now. If so, sets
+ * *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds) to the values of the
+ * slowest edge. */
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {

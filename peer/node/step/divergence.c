@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10,   /* Number of first losses from which loss_mean is computed. */
-    LEAST = 30,   /* A run with fewer rounds counts as diverged only in clear cases. */
+    FIRST = 10, /* Number of first losses from which loss_mean is computed. */
+    /* A run with fewer rounds counts as diverged only if its losses are far too high. */
+    LEAST = 30,
     ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */
     /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
     TESTED = 100,
@@ -29,8 +30,8 @@ static const double worse_nats = 1;
 static const double most_share = 0.7;
 /* A loss above this multiple of the initial loss is far too high. */
 static const double clear_factor = 3;
-/* In nats. The first loss may be low by chance, so this value, divided by the square root of the
- * number of its samples, is added to it. */
+/* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
+ * the number of samples of the first loss, is added to that loss. */
 static const double noise_nats = 2;
 /* The final loss must be below the loss of guessing by more than this share of it. A smaller gain
  * may come from unequal class sizes or from chance. */
@@ -51,9 +52,9 @@ void divergence_init(struct divergence *v)
 }
 
 /* Returns the initial loss: the lesser of the mean of the first losses and the very first loss. If
- * training diverged within the first rounds, the mean is too high, but the very first loss is not.
- * A first loss of few samples may be low by chance, so a tolerance (noise_nats) is added to it.
- * NaN: this peer was not present from the start. */
+ * training diverged within the first rounds, the mean is too high, but the very first loss is
+ * correct. A first loss of few samples may be low by chance, so a tolerance (noise_nats) is added
+ * to it. NaN: this peer was not present from the start. */
 static double begun(const struct divergence *v)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
@@ -90,7 +91,7 @@ void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t
 }
 
 /* Returns whether the last STREAK losses were all far above the initial loss. In a short run the
- * last third of the losses counts, and at least two. */
+ * last third of the losses is examined instead, but at least two losses. */
 static bool clearly_worse(const struct divergence *v)
 {
     uint64_t third = (v->n_losses + 2) / 3;

@@ -62,8 +62,8 @@ void divergence_init(struct divergence *v);
  * round. Must be called in the order of the rounds. */
 void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples);
 
-/* Adds a drift figure. xi: the drift Xi of the models at the start of `round`. relative: the drift
- * divided by the length of the mean model; not finite, while xi is: this length is not known.
+/* Adds a drift figure. xi: the drift Xi of the models at the start of `round`. relative: xi divided
+ * by the length of the mean model; if `relative` is not finite but xi is, that length is not known.
  * n_rounds: length of the run. A figure may be added more than once. */
 void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
                       uint64_t n_rounds);

@@ -59,8 +59,8 @@ bool graceful_stop_waits(struct graceful_stop *h, struct phases *ph)
     if (now_us - h->since_us >= GRACEFUL_STOP_US)
         return false;
     /* Some members have left before the new checkpoint and have only the previous one. The new
-     * checkpoint would not be common to all members, so this peer ends with the previous one,
-     * too. */
+     * checkpoint would therefore not be common to all members. This peer does not wait for it, and
+     * ends with the previous one. */
     uint64_t taken = checkpoint_last(c);
     if (taken == h->before && checkpoint_lost_members(c, es.n_members)) {
         checkpoint_cancel(c);

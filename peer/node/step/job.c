@@ -120,8 +120,8 @@ static void set_moment(struct job *j)
     struct edges *es = j->edges;
     size_t count = 0;
     /* Sketches that are averaged by gossip need the spectral gap. After a fault
-     * (mixing_undisturbed() is false) the drift comes from a tree aggregation, which does not need
-     * the gap. In the consensus phase phases.c computes the gap. */
+     * (mixing_undisturbed() is false) the drift comes from a tree aggregation, for which the gap is
+     * not needed. In the consensus phase phases.c computes the gap. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
     if (edges_count(es) > j->cap_pairs) {
@@ -345,8 +345,8 @@ static void weigh_steps(const struct job *j)
 }
 
 /* Called on the worker thread when all parameters from index `from` on have their final values.
- * Encodes them and announces the fragment to the loop thread. `from` 0: the local steps are over,
- * and encode() makes the rest of the delta. */
+ * Encodes these parameters and announces the fragment to the loop thread. If `from` is 0, the local
+ * steps are over, and encode() makes the rest of the delta. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;
@@ -361,9 +361,9 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
-/* Called on the worker thread after each batch. Reports progress in evaluations and in the first
- * job, because the job watchdog does not know in advance how long they take. No other job reports
- * progress, so it counts as stalled if it takes much longer than earlier jobs. */
+/* Called on the worker thread after each batch. In evaluations and in the first job, reports
+ * progress, because the job watchdog does not know in advance how long they take. Other jobs report
+ * no progress, so that such a job counts as stalled if it takes much longer than earlier jobs. */
 static void batch_done(void *self)
 {
     struct job *j = self;
@@ -513,7 +513,7 @@ void job_over(struct job *j)
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        /* The packet for the copy was not filled, because no drift window began in this job. */
+        /* No drift window began in this job, so the worker has not filled the packet. */
         packet_release(j->snapshot);
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);

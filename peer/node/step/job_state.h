@@ -25,7 +25,7 @@ struct job
     bool working;       /* True: a job has been started and its end was not reported yet. */
     enum job_part part; /* The part of the round that the current or last job does. */
 
-    /* True: in the last job fewer edges were open than --byzantine needs, and the user was
+    /* True: the last job ran with fewer open edges than --byzantine needs, and the user was
      * warned. */
     bool few;
     bool first; /* True: this peer has done no round of the run before this job. */

@@ -90,8 +90,9 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
-/* This peer's model has become final without a consensus phase of this process. `bound`: bound on its
- * distance. Earlier drift figures are not about this model, so they do not count. */
+/* Called when this peer's model has become final, and this process has done no consensus phase.
+ * `bound`: bound on the distance of the model. Earlier drift figures are about other models, so
+ * they do not count. */
 static void begin_final(struct phases *ph, double bound)
 {
     ph->final = true;
@@ -99,7 +100,7 @@ static void begin_final(struct phases *ph, double bound)
     ph->settling_window = UINT64_MAX;
 }
 
-/* The fetched model is final, because all members with a model have finished. */
+/* Makes the fetched model the final model, because all members with a model have finished. */
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
@@ -168,7 +169,7 @@ static void claim(struct phases *ph, uint64_t beat)
         }
     }
     ph->round = to;
-    /* A skipped round mixes nothing, so the number of rounds before mix_until stays. */
+    /* A skipped round mixes nothing, so the number of rounds until mix_until does not change. */
     if (mixes_again(ph))
         ph->mix_until += beat - to - ph->settle_rounds;
     if (ph->phase == NODE_CONSENSUS)
@@ -257,8 +258,8 @@ double phases_own_distance(const struct phases *ph)
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
-/* Returns whether all live members have finished training. In lock step this is always so, because
- * peers wait for neighbours with a lower round count. */
+/* Returns whether all live members have finished training. In lock step the result is always true,
+ * because peers wait for neighbours with a lower round count. */
 static bool all_trained(const struct phases *ph)
 {
     return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
@@ -388,7 +389,7 @@ static void forget_outdated(struct phases *ph)
     if (!moved)
         return;
     MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
-    /* The peer was about to end because all peers were near, which is not known any more. */
+    /* The peer was about to end because all peers were near the mean, which is no longer known. */
     ph->draining = false;
     distance_bound_begin(&ph->chain);
     begin_bound(ph, false);
@@ -557,7 +558,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     v.away = ph->away = run_ended_left_behind(ph);
     if (ph->phase == NODE_JOINING)
         see_gathering(ph, &v);
-    /* Only a claim of consensus needs to know how the other members ended. */
+    /* Only a peer that claims consensus needs to know how the other members ended. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     v.certificate_awaited = ph->certificate_awaited;
@@ -637,8 +638,8 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     if (d->late && !ph->draining && !v->away) {
         MARK("phases: no consensus");
         /* The phase ends without success: some peers are far from the mean, or a Byzantine member
-         * pulls models away. Earlier bounds on the distance are not valid then, and only the last
-         * drift figure counts. */
+         * pulls models away. Earlier bounds on the distance are then wrong, and only the last drift
+         * figure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
@@ -727,8 +728,10 @@ static enum phases_next update(struct phases *ph, bool diverged)
         if (!scheduler_view_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
-        /* After an abort, members that have mixed until then may be far ahead of the members that
-         * had frozen their models. These are the majority, and must skip to the others. */
+        /* After an abort, the members that had frozen their models may be far behind members that
+         * mixed until then. The frozen members may be the majority, and must skip rounds to reach
+         * the others. The claims of the others are therefore believed without confirmation by most
+         * members. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

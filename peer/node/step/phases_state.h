@@ -61,16 +61,16 @@ struct phases
     int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
     /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
     int64_t hung_us;
-    /* The distance of the models does not count before this round of the consensus phase. 0: it
-     * always counts. Set when an attempt of the finish protocol is aborted, because the estimates
-     * of the distance were wrong. */
+    /* First round of the consensus phase in which the distance of the models counts. 0: the
+     * distance always counts. Set when an attempt of the finish protocol is aborted, because the
+     * estimates of the distance were wrong. */
     uint64_t mix_until;
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
     bool stalled;     /* True: this peer's worker has run one job for too long. */
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
-    /* True: the next round count was announced before the end of the round. Only the round's local
-     * steps are left then (--overlap 1). */
+    /* True: the next round count was announced before the end of the round, of which only the local
+     * steps are left (--overlap 1). */
     bool ahead;
     /* Time at which the next round count was last announced early (phases_ahead()). */
     int64_t ahead_us;
@@ -93,8 +93,9 @@ struct phases
      * model. Computed from the final models of neighbours and from the distances along the
      * edges. */
     double left;
-    /* True: the distance is not known, and phases_own_distance() is INFINITY. The consensus phase
-     * ended without confirmation by the neighbours, or the model has shrunk to nothing. */
+    /* True: the distance is not known, so phases_own_distance() returns INFINITY. Either the
+     * consensus phase ended without confirmation by the neighbours, or the model has shrunk to
+     * nothing. */
     bool unheard;
     /* Bound on the consensus distance that is computed from the edges. Used while there are no
      * figures from sketches. */

@@ -45,8 +45,8 @@ struct resume
     /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
     struct resume_member *member;
     uint32_t n_members;
-    /* since_us: node time at which the wait began. told_us + RESUME_LOG_US: node time of the next
-     * message about the wait. In microseconds. */
+    /* since_us: node time at which the wait began. told_us: the next message about the wait is due
+     * at node time told_us + RESUME_LOG_US. In microseconds. */
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */

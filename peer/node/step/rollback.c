@@ -25,8 +25,8 @@ static const double spike = 100;
 static const double far_times = 32;
 /* A loss is good if it is at most this far above the initial loss, in nats. */
 static const double worse_nats = 1;
-/* In nats. The first loss may be low by chance, so this value, divided by the square root of the
- * number of its samples, is added to it. */
+/* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
+ * the number of samples of the first loss, is added to that loss. */
 static const double noise_nats = 2;
 /* Training has diverged if the squared length of the model exceeds this. */
 static const double most_norm2 = 1e38;

@@ -4,11 +4,11 @@
 
 #include "peer/node/step/phases.h"
 
-/* Writes the views of all neighbours to ph->seen. Returns false if memory is exhausted. The node
- * then ends. */
 /* Returns whether this peer owes the neighbour a delta without lock step: the neighbour's delta of
  * the next exchange has arrived, and this peer's has not been made. */
 bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b);
+/* Writes the schedule's views of all neighbours to ph->seen. If memory is exhausted, returns false,
+ * and the node ends. */
 bool scheduler_view_edges(struct phases *ph);
 
 #endif
