@@ -54,8 +54,8 @@ int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct opti
                                const uint8_t id[WIRE_ID_BYTES]);
 
 /* Returns a warning if the loaded checkpoints were written with other training files or another
- * held-out share than `trained_on` (cmd_training_trained_on()). Returns NULL if not, if either is
- * not known, and for all calls after a warning. */
+ * held-out share than `trained_on` (cmd_training_trained_on()). Returns NULL if they were not, if
+ * this is not known, and in all calls after the first warning. */
 const char *cmd_checkpoint_data_changed(struct cmd_checkpoint *k, const char *trained_on);
 
 /* Puts the checkpoint interval and the loaded checkpoints into the configuration of a peer's

@@ -30,7 +30,7 @@ const struct option_row cmd_completion_rows[] = {
  * piece by the chosen candidate. The script therefore takes the whole words from the command line,
  * and removes the text before the last piece from each candidate. */
 static const char *const script[] = {
-    "_hearsay_values() # WORD KIND...: what may stand for the word, one a line\n"
+    "_hearsay_values() # WORD KIND...: prints the completions of WORD, one per line\n"
     "{\n"
     "    local word=$1 kind\n"
     "    shift\n"
@@ -45,7 +45,7 @@ static const char *const script[] = {
     "    done\n"
     "}\n",
     "\n"
-    "_hearsay_of() # COMMAND NAME: the kinds in its row; fails where there is none, or no value\n"
+    "_hearsay_of() # COMMAND NAME: prints the kinds of values of an option; fails if it has none\n"
     "{\n"
     "    local command name kinds\n"
     "    while read -r command name kinds; do\n"
@@ -55,7 +55,7 @@ static const char *const script[] = {
     "    return 1\n"
     "}\n",
     "\n"
-    "_hearsay_names() # COMMAND: its flags, and the kinds of its operands\n"
+    "_hearsay_names() # COMMAND: prints its flags, and the kinds of its operands\n"
     "{\n"
     "    local command name kinds\n"
     "    while read -r command name kinds; do\n"

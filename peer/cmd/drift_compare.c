@@ -126,8 +126,9 @@ struct come
     bool moment;
 };
 
-/* Returns true if the received sketches can be compared. That is so if all are of the requested
- * round, if no peer trains and all are of one round, or if the run is not in lock step. */
+/* Returns true if the received sketches can be compared. One of these conditions must hold: all
+ * sketches are of the requested round; no peer trains and all sketches are of one round; or the run
+ * is not in lock step. */
 static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);

@@ -505,8 +505,9 @@ static int run_command(const struct command *c, int argc, char **argv)
 }
 
 /* Opens /dev/null in place of each standard stream that is closed. Otherwise a file opened later
- * could get the descriptor, and receive the output of that stream. The mode is the opposite of the
- * stream's, so that using the stream fails, as with a closed one. */
+ * could get the descriptor, and receive the output of that stream. stdin gets a descriptor for
+ * writing only, and stdout and stderr one for reading only, so that each use of the stream still
+ * fails. */
 static void keep_streams_apart(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -1,7 +1,7 @@
 /* peer/cmd/trace_option.h -- the option --trace: the events of one or several peers, in a file.
  *
- * peer/trace writes the lines. A trace that cannot be written any more is reported once by a
- * warning, and the run continues without it.
+ * peer/trace writes the lines. If the trace can no longer be written, one warning is given, and the
+ * run continues without a trace.
  */
 #ifndef PEER_CMD_TRACE_OPTION_H
 #define PEER_CMD_TRACE_OPTION_H
@@ -10,8 +10,8 @@
 #include "peer/trace/trace.h"
 #include "peer/trace/trace_file.h"
 
-/* Table row of the option --trace of `peer` and `sim`. `extent`: literal that says whose events are
- * written. */
+/* Table row of the option --trace of `peer` and `sim`. `extent`: string literal for the help text
+ * that says which peers' events are written. */
 #define CMD_ROW_TRACE(extent)                                                                      \
     {                                                                                              \
         .name = "trace", .kind = OPTION_TEXT, .arg = "FILE",                                       \
@@ -32,12 +32,12 @@ struct cmd_trace
     char warning[CMD_TRACE_WARNING]; /* Warning that is not printed yet. "": none. */
 };
 
-/* Opens the trace if --trace was given. Driver time `origin_us` is written as 0 s, and `unix_ms` is
- * the time of the wall clock then (-1: simulated time, and an earlier trace is replaced). Returns
- * CMD_OK, or an exit code after a message. */
+/* Opens the trace if --trace was given. `origin_us`: the driver time that the trace shows as 0 s.
+ * `unix_ms`: the wall-clock time at that moment; -1: the time is simulated, and an existing trace
+ * file is replaced. Returns CMD_OK, or an exit code after a message. */
 int cmd_trace_open(struct cmd_trace *t, const struct options *o, int64_t origin_us, int64_t unix_ms,
                    const char *name);
-/* Returns a warning that must be printed, and forgets it. NULL: there is none. */
+/* Returns a warning that the caller must print, and clears it. NULL: there is no warning. */
 const char *cmd_trace_take_warning(struct cmd_trace *t);
 void cmd_trace_close(struct cmd_trace *t);
 

@@ -246,8 +246,8 @@ static void evaluate(struct cmd_train *t)
     t->fresh = true;
 }
 
-/* Returns true if evaluations happen only at the ends of epochs. That is so if the run has at least
- * as many epochs as planned evaluations. In a shorter run they also happen within epochs. */
+/* Returns true if evaluations happen only at the ends of epochs. A run with at least as many epochs
+ * as planned evaluations evaluates only there. A shorter run also evaluates within epochs. */
 static bool by_epochs(const struct cmd_train *t)
 {
     return t->run.rounds * cmd_train_round_samples(t) >= t->plan.parts * t->samples;

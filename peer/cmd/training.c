@@ -468,8 +468,9 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     return -EINVAL;
 }
 
-/* Returns whether --partition, and not --shard, is the reason why the data could not be split. That
- * is so if --partition splits by a file, or splits by labels and the data set has no labels. */
+/* Returns whether --partition, and not --shard, is the reason why the data could not be split.
+ * --partition is the reason if it splits by a file, or if it splits by labels and the data set has
+ * no labels. */
 static bool is_partition_error(const struct shard_split *split, const struct dataset *set)
 {
     return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);

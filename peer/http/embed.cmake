@@ -4,7 +4,7 @@
 #
 # The same page gives the same file, on any machine.
 
-# base64(HEX OUT): 64 hexadecimal digits, a SHA-256, as 43 digits of base64 and "=".
+# base64(HEX OUT): converts a SHA-256 hash from 64 hexadecimal digits to base64 (43 digits and "=").
 function(base64 HEX OUT)
   set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
   set(text "")
@@ -22,7 +22,8 @@ function(base64 HEX OUT)
   set(${OUT} "${text}${last}=" PARENT_SCOPE)
 endfunction()
 
-# hash_of(TAG OUT): what stands between <TAG> and </TAG>, of which the page has one, as a policy names it.
+# hash_of(TAG OUT): sets OUT to the hash of the text between <TAG> and </TAG>, as a content security
+# policy writes it. The page must have exactly one such element.
 function(hash_of TAG OUT)
   string(FIND "${page}" "<${TAG}>" from)
   string(FIND "${page}" "<${TAG}>" again REVERSE)
@@ -41,7 +42,7 @@ endfunction()
 
 file(READ "${PAGE}" page)
 file(READ "${PAGE}" hex HEX)
-if(page MATCHES "[^\n -~]")   # Lengths in characters and in bytes are the same.
+if(page MATCHES "[^\n -~]")   # CMake counts characters. For ASCII text this equals the number of bytes.
   message(FATAL_ERROR "${PAGE}: found a byte that is no ASCII text, expected none")
 endif()
 hash_of(style style)

@@ -94,8 +94,9 @@ struct run
     /* Largest distance by which all neighbours together may move a peer's model in one round, used
      * if `tolerate` > 0. The unit is the length of the peer's own local update. 0: no limit. */
     double pull;
-    /* Event trigger: a training delta is empty while the model is less than this multiple of the
-     * length of a round's local update away from the replica. 0: no trigger. */
+    /* Threshold of the event trigger, in multiples of the length of a round's local update. A
+     * training delta is empty while the distance from the model to its replica is below the
+     * threshold. 0: no trigger. */
     double trigger;
     /* True: each edge adapts its consensus step size during the run. False: all edges use
      * `gamma`. */
@@ -176,10 +177,11 @@ static inline uint32_t run_staleness(const struct run *r)
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
-/* Returns NULL if every round of training mixes the models with nearly the same matrix. This is so if
- * the edges and the delay of an exchange are constant, and the codec leaves out very little. Faults, and
- * members that join or leave, are not considered. Otherwise returns the key that would have to change,
- * and its required value, as text for an error message. */
+/* Returns NULL if every round of training mixes the models with nearly the same matrix. The matrix
+ * stays nearly the same if the edges and the delay of an exchange are constant, and the codec
+ * leaves out very little. Faults, and members that join or leave, are not considered. Otherwise
+ * returns the key that would have to change, and its required value, as text for an error
+ * message. */
 const char *run_mixing_varies(const struct run *r);
 /* Returns NULL if the run can exchange a companion vector in addition to the model
  * (nn/train/trainer.h). Otherwise returns the key that would have to change, and its required value,
@@ -279,8 +281,8 @@ struct run_trainer
     /* Checks the trainer's keys for combinations of values that are not allowed. Returns 0, or
      * -EINVAL with a message. NULL: no check. */
     int (*check)(const struct run *r, char error[RUN_ERROR_MAX]);
-    /* Returns whether the default of the key `compress` must be a precise codec, because the trainer
-     * refuses auto with these flags. NULL: never. */
+    /* Returns whether the default of the key `compress` must be a precise codec, because the
+     * trainer refuses auto with these flags. NULL: never. */
     bool (*needs_precise_codec)(const struct run_flags *f);
 };
 

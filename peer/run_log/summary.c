@@ -82,8 +82,8 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     figure_init(&v);
     node_progress(n, &v.node);
     v.node.evaluated = true; /* Include the last evaluation, whichever round it was in. */
-    /* The node's totals of bytes and of connections without a session end with its last event. The
-     * driver's totals also include the end of the sessions. */
+    /* The node counts bytes, and connections that never became sessions, only up to its last event.
+     * The driver's totals also include the end of the sessions. */
     uv_driver_totals(driver, &v.node.bytes_sent, &v.node.bytes_received);
     v.node.strangers = uv_driver_counts(driver)->strangers;
     v.checkpoints = uv_driver_checkpoints(driver, &v.checkpoint_s);

@@ -99,9 +99,10 @@ struct channel_versions
     uint16_t least, most;
 };
 
-/* A secure channel; embed it in another struct. Callers may read only `state` and
- * `sent_since_rekey`; when the channel is open, `peer_id` and `version`; without a common version,
- * `theirs`. `peer_id` may be this peer's own identity, because a peer can dial itself. */
+/* A secure channel; embed it in another struct. Callers may always read `state` and
+ * `sent_since_rekey`. They may read `peer_id` and `version` once the channel is open, and `theirs`
+ * if the ends have no common version. All other fields are private. `peer_id` may be this peer's
+ * own identity, because a peer can dial itself. */
 struct channel
 {
     enum channel_state state;
@@ -149,8 +150,8 @@ __attribute__((warn_unused_result)) int channel_handshake(struct channel *c, con
 /* Seals one record of n + n2 <= CHANNEL_PLAIN_MAX bytes of data into out, which has room for n + n2
  * + CHANNEL_OVERHEAD bytes. The data may be in two parts, head and body, so that a large message
  * need not be copied; n2 = 0: one part. Returns the length of the record, or 0 if the channel is
- * not open, is after a CLOSE, or has no nonce left. The caller decides when to change the key, by
- * volume and time, and then seals a CHANNEL_REKEY. */
+ * not open, has already sealed a CLOSE, or has no nonce left. The caller decides when to change the
+ * key, by volume and time, and then seals a CHANNEL_REKEY. */
 size_t channel_seal(struct channel *c, enum channel_kind kind, const uint8_t *data, size_t n,
                     const uint8_t *data2, size_t n2, uint8_t *out);
 

@@ -32,8 +32,9 @@ struct uv_metrics_pace
 
 /* Returns whether the line of round *g must be written to metrics.jsonl at time_s, and updates *p.
  * After UV_METRICS_ROUNDS rounds of the consensus phase, the result is true once per
- * UV_METRICS_GAP_S. Before that it is true for each round. The caller must keep a line that is not
- * written: the last line of the phase is always written, and this may be it. */
+ * UV_METRICS_GAP_S. Before that it is true for each round. The caller must keep a line for which
+ * the result is false, because this line must still be written if it turns out to be the last of
+ * its phase. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
 /* Returns the name of a value of enum edge_state: "closed", "asking", "open", "paused" or "done".

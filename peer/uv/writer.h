@@ -59,10 +59,11 @@ __attribute__((warn_unused_result)) int uv_writer_keep(struct uv_writer *w, stru
 
 /* Ends the thread. A checkpoint that is being written gets finish_us to finish. After that the
  * writer is stopped, which takes effect after at most a few megabytes, and the call waits for
- * limit_us more. Returns 0, or -ETIMEDOUT if the disk did not answer even then: *w, its memory
- * and the store must remain, and the caller calls again or ends the process. *last (may be NULL)
- * is set if done() was not called for the last checkpoint; *result (may be NULL) is then its
- * result. Starts to close the async handle: the loop must run once more before *w is freed. */
+ * limit_us more. Returns 0, or -ETIMEDOUT if the disk has still not answered. The caller must then
+ * not free *w, its memory or the store, and must call again or end the process. If done() was not
+ * called for the last checkpoint, *last becomes true and *result gets the result of this
+ * checkpoint. Both pointers may be NULL. Starts to close the async handle: the loop must run once
+ * more before *w is freed. */
 int uv_writer_close(struct uv_writer *w, int64_t finish_us, int64_t limit_us,
                     struct uv_writer_result *result, bool *last);
 

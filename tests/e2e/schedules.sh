@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/e2e/schedules.sh -- kinds of momentum schedules of local steps, and event-triggered exchange. A TCP cluster and the simulator
+# tests/e2e/schedules.sh -- kinds of momentum, schedules of local steps, and event-triggered exchange. A TCP cluster and the simulator
 # give the same models; a killed run continues and gives the same models; invalid combinations of options are refused.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"

@@ -13,8 +13,8 @@ struct said
     double (*loss)(uint64_t round);
     uint64_t samples;
     uint64_t turns; /* Number of rounds in which the library asked the program to train. */
-    /* Number of rounds whose number was wrong. The number of a round must equal the number of
-     * rounds trained before. */
+    /* Number of times that the library passed a wrong round number to the program. The right number
+     * is the number of rounds trained before. */
     uint64_t late;
 };
 

@@ -73,7 +73,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     tensors_close(&t);
 }
 
-/* A model file has its metadata under this name, so a tensor of this name could not be read back. */
+/* A tensor with the name "__metadata__" must be refused: a model file stores its metadata under
+ * that name, so the tensor could not be read back. */
 static void test_name_of_the_metadata_is_refused(void **state)
 {
     char error[TENSORS_ERROR_MAX];

@@ -320,7 +320,7 @@ static void test_hostile(void **state)
 }
 
 /* Each matrix is encoded by itself, whatever the scope option says. The other rules of the
- * specification keep their tensors. */
+ * specification must still apply to their own tensors. */
 static void test_model(void **state)
 {
     (void)state;

@@ -391,8 +391,8 @@ static void test_bounds(void **state)
 
 /* ---- messages from other peers ---- */
 
-/* Encodings with a truncation, a flipped bit, an inserted byte or a removed byte must be refused or
- * be valid in themselves. */
+/* An encoding with a truncation, a flipped bit, an inserted byte or a removed byte must be refused,
+ * or be the valid encoding of other positions. */
 static void test_edits(void **state)
 {
     (void)state;

@@ -251,7 +251,8 @@ static void test_lower_end(void **state)
     assert_int_equal(l.rung, 1);
 }
 
-/* A drift estimate counts once. An estimate from before the last change of the level is ignored. */
+/* A drift estimate must count once. An estimate from before the last change of the level must be
+ * ignored. */
 static void test_old_figures(void **state)
 {
     struct codec_levels l;
@@ -398,9 +399,9 @@ static void test_rungs(void **state)
                 && CODEC_LEVELS_MIDDLE < CODEC_LEVELS_RUNGS);
 }
 
-/* If estimates of the consensus distance are more than CODEC_LEVELS_BLIND rounds apart, the run must
- * begin with a denser codec level: before the first estimate a peer cannot notice that its deltas leave
- * too much unsent. */
+/* If estimates of the consensus distance are more than CODEC_LEVELS_BLIND rounds apart, the run
+ * must begin with a denser codec level: before the first estimate a peer cannot notice that its
+ * deltas leave too much unsent. */
 static void begins_dense_where_it_is_blind(void **state)
 {
     struct codec_levels l;

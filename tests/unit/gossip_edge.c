@@ -2,7 +2,7 @@
  * lost sessions at every point, random events, and each rule by itself. */
 #include "gossip_edge_world.h"
 
-/* ---- the story ---- */
+/* ---- one scenario, step by step ---- */
 
 static void test_story(void **state)
 {

@@ -171,7 +171,7 @@ static inline void job_start(struct world *w, int k)
         assert_int_equal(g->head.epoch, e->epoch);
         j->n = g->n_bytes;
         memcpy(&j->other, g->bytes, sizeof j->other);
-        /* The sketch and its delta must have stayed together. */
+        /* The stored sketch must be the one that arrived with the delta of this job. */
         assert_int_equal(g->sketch.tag, j->other);
         memcpy(j->copy, g->bytes, j->n);
         j->theirs = edge_take(e);

@@ -197,7 +197,7 @@ static void test_own_vouches(void **state)
     members_close(m);
 }
 
-/* Two members know only each other. A third one joins, and all three must agree on the set of
+/* Two members know only each other. A third member joins, and all three must agree on the set of
  * members. */
 static void test_first_members(void **state)
 {

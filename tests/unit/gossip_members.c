@@ -176,8 +176,8 @@ static void test_about_me(void **state)
     members_close(m);
 }
 
-/* A record of an earlier process makes this process an initial member, too, whatever its incarnation.
- * A forged record does not. */
+/* A record of an earlier process makes this process an initial member, too, whatever its
+ * incarnation. A forged record does not. */
 static void test_earlier_process_was_initial(void **state)
 {
     (void)state;
@@ -205,8 +205,8 @@ static void test_earlier_process_was_initial(void **state)
     }
 }
 
-/* The table keeps the last record in which a member is initial, until a later record says so, or the
- * member is dropped. */
+/* The table keeps the last record in which a member is initial, until a later record says so, or
+ * the member is dropped. */
 static void test_initial_record_is_kept(void **state)
 {
     (void)state;
@@ -272,7 +272,8 @@ static void test_listeners(void **state)
     members_close(m);
 }
 
-/* A listener is sent each record once. A new listener in its place is sent all records. */
+/* Each record must be sent to a listener once. A new listener that takes the number of an old one
+ * must be sent all records. */
 static void test_tell(void **state)
 {
     (void)state;

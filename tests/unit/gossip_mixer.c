@@ -162,7 +162,7 @@ static void test_textbook(void **state)
         }
 }
 
-/* ---- the accounts ---- */
+/* ---- sums of sent updates ---- */
 
 /* told[i]: sum of the updates that peer i has sent. done[i]: sum of its local updates. */
 static double told[MOST][DIM], done[MOST][DIM];

@@ -66,8 +66,8 @@ static void test_any_order(void **state)
     for_seeds(check_any_order, 6);
 }
 
-/* An exchange uses the smaller momentum of its two ends. An end without momentum turns it off for
- * both. */
+/* An exchange must use the smaller momentum of its two ends. If one end has no momentum, neither
+ * end may use momentum. */
 static void test_lesser_counts(void **state)
 {
     struct world w;

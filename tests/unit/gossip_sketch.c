@@ -1,7 +1,7 @@
 /* tests/unit/gossip_sketch.c -- tests the estimator of the consensus distance.
  *
- * Tested are the projection, windows of averaging, tree aggregation after a disturbance, and the
- * rejection of invalid messages. */
+ * Tested are the projection, drift windows (the rounds that give one estimate), tree aggregation
+ * after a disturbance, and the rejection of invalid messages. */
 #include "tests/unit/gossip_sketch_world.h"
 
 /* ---- the projection ---- */
@@ -102,9 +102,11 @@ static void lock_step_on(const char *topology)
         beat(&c);
         assert_true(c.round < 200);
     }
-    /* A window takes K exchanges, and one more step that begins it. */
+    /* A drift window (the rounds that give one estimate) takes K exchanges, and one more step that
+     * begins it. */
     assert_int_equal(c.round, beats + 1);
-    /* The first window gives no estimate of the consensus distance Xi. */
+    /* The first drift window (the rounds that give one estimate) must give no estimate of the
+     * consensus distance Xi. */
     assert_true(isnan(c.k[0].figures.xi));
     assert_true(c.k[0].figures.own > 0);
     while (c.k[0].window == 1)
@@ -140,9 +142,9 @@ static void test_lock_step(void **state)
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
-/* The first step of a window has no momentum, because no step comes before it. The step mixes raw
- * values, so that the result is the weighted average of the neighbours' sketches, up to
- * rounding. */
+/* The first step of a drift window (the rounds that give one estimate) has no momentum, because no
+ * step comes before it. The step mixes raw values, so that the result is the weighted average of
+ * the neighbours' sketches, up to rounding. */
 static void test_first_beat_is_plain(void **state)
 {
     struct cluster c;
@@ -163,8 +165,8 @@ static void test_first_beat_is_plain(void **state)
     cluster_close(&c);
 }
 
-/* The caller begins a window before the present one has ended. The unfinished window must give no
- * estimate. */
+/* The caller begins a drift window (the rounds that give one estimate) before the present one has
+ * ended. The unfinished window must give no estimate. */
 static void test_anew(void **state)
 {
     struct cluster c;
@@ -288,8 +290,8 @@ static void test_disturbed(void **state)
     cluster_init(&c, "ring", true);
     truth = sketched_xi(&c);
     for (int t = 0; t < 60; t++) {
-        /* An exchange is skipped in the middle of the second window, the first to give an
-         * estimate. */
+        /* An exchange is skipped in the middle of the second drift window, which is the first that
+         * gives an estimate. */
         c.slot[3].skips = t == 13;
         beat(&c);
         for (uint32_t i = 0; i < N; i++)
@@ -330,7 +332,7 @@ static void test_late_joiner(void **state)
     late_joiner("ring", false);
 }
 
-/* The set of members changes. Messages of the old view are ignored, whenever they arrive. */
+/* The set of members changes. Messages with the old set must be ignored, whenever they arrive. */
 static void test_view_change(void **state)
 {
     struct cluster c;
@@ -389,7 +391,8 @@ static void test_valid(void **state)
         const struct sketch_message good = c.slot[0].said[0];
         struct sketch_message m = good;
         assert_true(good.tag != 0 && sketch_valid(k, &good));
-        /* The first sketch of a window consists of raw floats. Later ones are 4-bit differences. */
+        /* The first sketch of a drift window (the rounds that give one estimate) consists of raw
+         * floats. Later ones are 4-bit differences. */
         assert_int_equal(good.bytes[0], t > 0);
         m.tag = 0;
         assert_false(sketch_valid(k, &m));

@@ -54,7 +54,8 @@ struct cluster
     uint32_t commits[N];
     uint64_t built;
     bool away[N]; /* True: the peer is stopped, so it and its edges exchange and mix nothing. */
-    bool lock_step, anew; /* anew: the next step begins a window. */
+    /* anew: the next step begins a drift window (the rounds that give one estimate). */
+    bool lock_step, anew;
     uint64_t view, round;
 };
 
@@ -218,9 +219,9 @@ static inline double exact_xi(struct cluster *c, double *relative)
     return sqrt(sum / N);
 }
 
-/* Compares the sums over all peers of the averages `m` and of the sketches `s` with which the
- * window began. Returns the largest difference, relative to the mean size of an element. All peers
- * must be in the same window. */
+/* Compares the sums over all peers of the averages `m` and of the sketches `s` with which the drift
+ * window (the rounds that give one estimate) began. Returns the largest difference, relative to the
+ * mean size of an element. All peers must be in the same window. */
 static inline double sums_off(struct cluster *c)
 {
     double worst = 0, size = 0;

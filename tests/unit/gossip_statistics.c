@@ -375,7 +375,7 @@ static void test_nan(void **state)
     statistics_close(&s);
 }
 
-/* ---- how far apart ---- */
+/* ---- distance between the ends ---- */
 
 static void test_apart(void **state)
 {

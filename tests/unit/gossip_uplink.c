@@ -177,7 +177,7 @@ static void test_prices(void **state)
     assert_true(fabs(price[3] - 2) < 1e-9);
 }
 
-/* A single measurement moves the floor of the codec level neither up nor down. */
+/* A single measurement must not move the floor of the codec level, neither up nor down. */
 static void test_in_a_row(void **state)
 {
     struct uplink u;

@@ -229,7 +229,7 @@ static void test_kept_alive(void **state)
     assert_int_equal(n_answers, 21);
 }
 
-/* ---- Bad will ----------------------------------------------------------- */
+/* ---- Hostile clients ---------------------------------------------------- */
 
 static char *long_text(const char *before, const char *unit, size_t n, const char *behind)
 {
@@ -243,8 +243,8 @@ static char *long_text(const char *before, const char *unit, size_t n, const cha
     return p;
 }
 
-/* Checks that the server answers this request with an error, or hangs up, and that it still serves
- * the next client. */
+/* Checks that the server answers this request with an error, or closes the connection, and that it
+ * still serves the next client. */
 static void expect_refused(const char *request, size_t n)
 {
     int status = ask(request, n);

@@ -352,7 +352,7 @@ static void test_directories(void **state)
     refused("cifar10", "data_batch_1.bin", "found a special file, expected a regular file");
 }
 
-/* Sets one 32-bit field of a file to a wrong value and checks the error message. */
+/* For each 32-bit field of a file, checks the error message for a wrong value. */
 static void test_fields(void **state)
 {
     (void)state;

@@ -96,7 +96,7 @@ static void is_nesterov_of_torch(void **state)
     }
 }
 
-/* A round that does not follow the one before must begin with u = 0. */
+/* After skipped rounds, the outer momentum u must begin at 0 again. */
 static void skipped_rounds_reset(void **state)
 {
     struct outer_optimiser o, fresh;
@@ -175,7 +175,7 @@ static void checkpoints_keep_every_bit(void **state)
     }
 }
 
-/* Without an outer optimiser a checkpoint must have no further section. */
+/* Without an outer optimiser, nothing must be added to a checkpoint. */
 static void nothing_is_written_without_one(void **state)
 {
     struct outer_optimiser none = {.u = NULL};

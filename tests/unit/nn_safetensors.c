@@ -216,7 +216,7 @@ static void test_headers(void **state)
         refused("broken", &w, 1, wrong[i].said);
     }
     const struct segment scalar = {.name = "w", .n = 1, .rows = 1, .cols = 1};
-    /* A shape of 0 floats is not a scalar. */
+    /* The shape [0] has no float, so the tensor must not be accepted as a scalar. */
     put_file("broken", W("\"F32\"", "[0]", "[0,0]"), 0, 0);
     refused("broken", &scalar, 1, "shape of w: found 0, expected a scalar");
     float y[2];
@@ -558,8 +558,9 @@ static void test_walk(void **state)
     assert_non_null(strstr(error, "short"));
 }
 
-/* A file whose metadata were read may be replaced, also a model that was read as no input. A file whose
- * tensors were read otherwise is an input, and is protected. */
+/* A file may be overwritten if only its metadata were read, or if its model was read with
+ * safetensors_read_no_input(). A file whose tensors were read in another way is an input, and must
+ * be protected from being overwritten. */
 static void test_metadata_are_no_input(void **state)
 {
     (void)state;

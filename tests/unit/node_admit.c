@@ -210,7 +210,7 @@ static void test_revocation(void **state)
     end();
 }
 
-/* A node that is not on its own allow-list is warned once, and continues. */
+/* A node that is not on its own allow-list must warn once, and continue. */
 static void test_own_identity(void **state)
 {
     (void)state;
@@ -305,8 +305,8 @@ static void test_own_name(void **state)
     }
 }
 
-/* Another member with the node's name is alive, but has no session with the node. The one of the
- * two that started later leaves the cluster. */
+/* Another member with the node's name is alive, but has no session with the node. The process of
+ * the two that started later must leave the cluster. */
 static void test_two_of_our_name(void **state)
 {
     struct wire_message m;

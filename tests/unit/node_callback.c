@@ -21,8 +21,8 @@ static struct lone *called_by(uint32_t n)
     return w;
 }
 
-/* Returns the network address at which the node now calls member `who` back, and sets *tag to the tag
- * of that dial. NULL: no such call runs. */
+/* Returns the network address at which the node now calls member `who` back, and sets *tag to the
+ * tag of that dial. NULL: no such call runs. */
 static const char *call_to(const struct lone *w, uint32_t who, uint32_t *tag)
 {
     const struct callback *b = &w->node->sessions->callback;
@@ -123,8 +123,8 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* The node calls the announced address of a member, and reaches another peer, or itself (the member
- * announced 127.0.0.1). */
+/* The node calls the announced address of a member, but reaches another peer, or itself (because
+ * the member announced 127.0.0.1). */
 static void test_another_peer_answers(void **state)
 {
     (void)state;

@@ -139,7 +139,7 @@ static void test_far_away(void **state)
     checkpoint_close(r.c);
 }
 
-/* The node has skipped the round of a checkpoint, so that checkpoint is cancelled. */
+/* If the node skips the round of a checkpoint, that checkpoint must be cancelled. */
 static void test_missed(void **state)
 {
     struct rig r = {0};
@@ -189,7 +189,8 @@ static void test_rejected_words_count_at_an_end(void **state)
     checkpoint_close(r.c);
 }
 
-/* The largest number of vertices since the last checkpoint is remembered. */
+/* The module must remember the largest number of vertices of the graph since the last
+ * checkpoint. */
 static void test_members_are_counted_from_the_last_one(void **state)
 {
     struct rig r = {0};

@@ -45,8 +45,8 @@ static void fails(struct lone *w, uint32_t seed, enum node_why why)
     lone_run(w, SECOND / 5);
 }
 
-/* Each reason for a failed dial has its own message, which names the addresses. Addresses that fail
- * for the same reason share one line. */
+/* Each reason for a failed dial must have its own message, which names the addresses. Addresses
+ * that fail for the same reason must share one line. */
 static void test_each_reason_is_told(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 
 #include "gossip/members/endorsements.h"
 
-/* ---- watching ---- */
+/* ---- silent members ---- */
 
 static enum member_state state_of(uint8_t who)
 {
@@ -210,7 +210,7 @@ static void test_vouching(void **state)
     end();
 }
 
-/* ---- telling ---- */
+/* ---- sending of member records ---- */
 
 /* Returns the number of bytes that the node has sent over a link in this step, and adds the number
  * of member records in these bytes to `*n_records`. */

@@ -18,7 +18,7 @@ static struct figure_values values;
 
 /* ---- The rows ---- */
 
-/* The rows of an output have the places 1 to n, each once. */
+/* The rows of an output must have the places 1 to n, each place once. */
 static void test_places(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_each_field(void **state)
     }
 }
 
-/* Without any value, real numbers and texts are not known. Totals are 0. */
+/* If no value was set, real numbers and texts must count as unknown, and totals must be 0. */
 static void test_nothing_is_known(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_status(void **state)
     }
     assert_string_equal(get("phase", FIGURE_STATUS).text, "no-quorum");
     assert_string_equal(get("codec", FIGURE_STATUS).text, "fp16");
-    s.phase = 77; /* A peer may send any phase. */
+    s.phase = 77; /* A peer may send any number as its phase. */
     figure_of_status(&values, &s);
     assert_string_equal(get("phase", FIGURE_STATUS).text, "unknown");
 }
@@ -279,7 +279,7 @@ static void test_status_by_name(void **state)
         struct figure f = *figure_named(name[i]);
         struct wire_status s = {.n_figures = 0};
         struct figure_values received;
-        f.place[FIGURE_STATUS] = 200; /* Behind all fields of the message. */
+        f.place[FIGURE_STATUS] = 200; /* The place 200 is after all fields of the message. */
         figure_init(&values);
         figure_of_status(&received, &s);
         assert_int_equal(figure_get(&f, &received, FIGURE_STATUS).is, FIGURE_IS_UNKNOWN);
@@ -301,8 +301,8 @@ static void test_status_by_name(void **state)
     assert_int_equal(s.n_figures, 0);
 }
 
-/* The rows that are sent by name fit in the message: numbers, with short names. The other rows of
- * the output are the fields of the message, which test_status() checks. */
+/* The rows that are sent by name must fit in the message: they must be numbers and have short
+ * names. The other rows of the output are the fields of the message, which test_status() checks. */
 static void test_rows_by_name(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ enum {
     ROUNDS_MAX = 3 /* Value of finish_view.max_rounds. */
 };
 
-/* A message on its way. */
+/* A message that was sent and has not arrived yet. */
 struct letter
 {
     uint32_t from, to, link;
@@ -37,17 +37,20 @@ struct peer
     struct world *world;
     uint32_t index;
     struct finish *finish; /* NULL: the process has crashed. */
-    uint32_t attempt;      /* Number of the attempt to which the three fields below belong. */
+    /* Attempt to which `frozen`, `within`, `stores` and `n_rounds` belong. */
+    uint32_t attempt;
+    /* frozen: the model is final. within: the final model is within the target. */
     bool frozen, within;
-    bool stores;       /* True: while it is not frozen, the peer only tries to store its model. */
+    /* True: the peer no longer mixes, and only tries to store its model before it is frozen. */
+    bool stores;
     uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
-    bool stored;       /* True: an earlier process has frozen its model. */
+    bool stored;       /* True: an earlier process of this peer had frozen its model. */
     float covered;     /* Model of the process that the certificate covers. 0: none so far. */
-    /* The stored promise. full: it cannot be stored. */
+    /* Promise on the peer's disk. full: the disk is full, so that no promise can be stored. */
     size_t n_promise;
     uint8_t promise[FINISH_PROMISE_MAX];
     bool full;
-    float model; /* Every element of the model. */
+    float model; /* Value of every element of the peer's model. */
 };
 
 struct world
@@ -69,7 +72,7 @@ struct world
     uint8_t decision[WIRE_FINISH_PROPOSAL_MAX];
 };
 
-/* Steps of the model that all worlds have taken, by kind. */
+/* Number of steps of each kind of the protocol's model (tests/model) in all worlds so far. */
 static uint64_t n_steps[CONFORM_STEPS];
 
 static void fill_id(uint8_t id[WIRE_ID_BYTES], uint32_t index)
@@ -257,7 +260,7 @@ static void connect(struct world *w, uint32_t a, uint32_t b)
     finish_link_up(q->finish, w->link[a][b]);
 }
 
-/* A peer whose attempt was aborted mixes again. */
+/* Lets peer i mix again if its attempt was aborted. */
 static void follow(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
@@ -299,7 +302,8 @@ static void crash(struct world *w, uint32_t i)
         disconnect(w, i, k);
 }
 
-/* Freezes the model of a peer. A process that restarted has another model, within the target, too. */
+/* Freezes the model of a peer. A restarted process has another model, which is also within the
+ * target. */
 static void freeze(struct world *w, uint32_t i, bool within)
 {
     struct peer *p = &w->peer[i];
@@ -361,7 +365,7 @@ static void deliver(struct world *w)
     free(l);
 }
 
-/* The certificate covers the model of one process of each peer at most. */
+/* Checks that the certificate covers the model of at most one process of each peer. */
 static void check_covered(struct peer *p)
 {
     if (p->finish == NULL || !finish_covers(p->finish))
@@ -371,7 +375,8 @@ static void check_covered(struct peer *p)
     assert_true(p->frozen && p->within && p->covered == p->model);
 }
 
-/* S1 and S2: all certificates are equal, and name peers only that were frozen within the target. */
+/* Checks the properties S1 and S2 of the protocol: all certificates are equal, and they name as
+ * within the target only peers whose models were frozen within it. */
 static void check(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -424,7 +429,8 @@ static void take_step(struct world *w, bool faults)
     check(w);
 }
 
-/* In half of the worlds, models are far apart until the last attempt. */
+/* Draws the models of all peers. In half of the worlds, models are far apart until the last
+ * attempt. */
 static void draw_models(struct world *w)
 {
     w->apart = draw(w, 2) == 0;
@@ -432,7 +438,8 @@ static void draw_models(struct world *w)
         w->peer[i].model = w->apart && draw(w, 2) == 0 ? 2 : 1;
 }
 
-/* Agreement under all faults, without any claim that there is a decision. */
+/* Simulates a random world with all faults. All certificates must be equal, but no peer needs to
+ * get one. */
 static void check_random_world(uint64_t seed)
 {
     struct world w;
@@ -449,8 +456,8 @@ static void test_all_certificates_are_equal(void **state)
     for_seeds(check_random_world, test_share_of(1000));
 }
 
-/* Faults stop, and a majority has never restarted: everybody that is connected gets the
- * certificate. */
+/* After some time there are no more faults. A majority of the peers has never restarted. Every
+ * connected peer must then get the certificate. */
 static void check_end(uint64_t seed)
 {
     struct world w;
@@ -482,7 +489,8 @@ static void test_connected_majority_gets_a_certificate(void **state)
     for_seeds(check_end, test_share_of(400));
 }
 
-/* The worlds of the tests above take every step of the model but LEAVE, which the node takes. */
+/* The worlds of the tests above must take every kind of step of the protocol's model, except LEAVE,
+ * which only a node takes. */
 static void test_worlds_take_all_steps_of_the_model(void **state)
 {
     (void)state;
@@ -494,7 +502,8 @@ static void test_worlds_take_all_steps_of_the_model(void **state)
     }
 }
 
-/* Without faults one ballot decides, and the certificate has the exact distance of two models. */
+/* Without faults one ballot must be enough, and the certificate must have the exact consensus
+ * distance of the two models. */
 static void test_one_ballot_decides(void **state)
 {
     (void)state;
@@ -537,8 +546,8 @@ static void open_apart(struct world *w, uint32_t n)
     }
 }
 
-/* Models above the target are no certificate: the attempt is aborted at all peers, and the next one
- * decides about new models. */
+/* If the distance of the models exceeds the target, there must be no certificate. All peers must
+ * abort the attempt, and the next attempt must decide about new models. */
 static void test_models_apart_abort_the_attempt(void **state)
 {
     (void)state;
@@ -565,7 +574,8 @@ static void test_models_apart_abort_the_attempt(void **state)
     close_world(&w);
 }
 
-/* A peer that missed the abort learns it from a new session, and from its own ASK. */
+/* A peer that missed the abort of an attempt must learn of the abort when a new session begins, or
+ * from the answer to its own ASK message. */
 static void test_absent_peer_learns_the_abort(void **state)
 {
     (void)state;
@@ -581,7 +591,7 @@ static void test_absent_peer_learns_the_abort(void **state)
         deliver_all(&w);
         assert_int_equal(finish_attempt(w.peer[0].finish), 1);
         assert_int_equal(finish_attempt(w.peer[2].finish), 0);
-        if (asks) { /* The session exists, but the message is lost. */
+        if (asks) { /* The session exists, but the message about the abort is lost. */
             connect(&w, 2, 0);
             w.n_queue = 0;
             w.now_us += 2 * FINISH_TAKEOVER_US;
@@ -595,8 +605,9 @@ static void test_absent_peer_learns_the_abort(void **state)
     }
 }
 
-/* The last attempt does not abort: its certificate has the distance above the target. An attempt does
- * not abort either if a member has ended outside the target, because it mixes no more. */
+/* The last attempt must not be aborted: its certificate has a distance above the target. If a
+ * member has ended outside the target, no attempt may be aborted, because that member no longer
+ * mixes. */
 static void test_attempts_are_limited(void **state)
 {
     (void)state;
@@ -620,8 +631,8 @@ static void test_attempts_are_limited(void **state)
     }
 }
 
-/* Opens a world of 5 connected peers with equal models, of which the first n_frozen are frozen within
- * the target. The others mix. */
+/* Opens a world of 5 connected peers with equal models. The models of the first n_frozen peers are
+ * frozen within the target. The other peers still mix. */
 static void open_mixing(struct world *w, uint32_t n_frozen)
 {
     open_world(w, 1, 5);
@@ -632,7 +643,7 @@ static void open_mixing(struct world *w, uint32_t n_frozen)
         freeze(w, i, true);
 }
 
-/* Peer 0 coordinates after some time. */
+/* Advances the time by `us`, lets peer 0 act as the coordinator, and delivers all messages. */
 static void coordinate(struct world *w, int64_t us)
 {
     w->now_us += us;
@@ -646,14 +657,16 @@ static void mix(struct world *w, uint32_t from, uint32_t to)
         w->peer[i].n_rounds += ROUNDS_MAX + 1;
 }
 
-/* If members still mix after FINISH_MIXING_US and ROUNDS_MAX rounds, the coordinator aborts the
- * attempt, without a quorum within. A member that has mixed for fewer rounds is slow: no abort. */
+/* If members still mix after FINISH_MIXING_US and ROUNDS_MAX rounds, the coordinator must abort the
+ * attempt, even if fewer members than a quorum are within the target. While one of these members
+ * has mixed for fewer rounds, the coordinator must not abort, because that member is only slow. */
 static void test_overdue_members_abort_the_attempt(void **state)
 {
     (void)state;
     struct world w;
     open_mixing(&w, 2);
-    mix(&w, 2, 4); /* These rounds were before the first ASK. */
+    /* These rounds do not count, because they are done before the first ASK message. */
+    mix(&w, 2, 4);
     coordinate(&w, FINISH_MIXING_US - 1);
     assert_int_equal(finish_ballots(w.peer[0].finish), 0);
     coordinate(&w, 1);
@@ -676,7 +689,8 @@ static void test_overdue_members_abort_the_attempt(void **state)
     close_world(&w);
 }
 
-/* In the last attempt the coordinator waits for members that mix, and then certifies the others. */
+/* In the last attempt the coordinator must wait for members that still mix. After its time limit it
+ * must certify the other members. */
 static void test_last_attempt_waits_for_members_that_mix(void **state)
 {
     (void)state;
@@ -702,8 +716,8 @@ static void test_last_attempt_waits_for_members_that_mix(void **state)
     close_world(&w);
 }
 
-/* No attempt is aborted because of members that only store their models, and none if a member has
- * ended outside the target: more mixing does not help. */
+/* The coordinator must not abort an attempt if the other members only store their models, or if a
+ * member has ended outside the target, because more mixing would not help. */
 static void test_abort_needs_members_that_more_mixing_helps(void **state)
 {
     (void)state;
@@ -726,8 +740,9 @@ static void test_abort_needs_members_that_more_mixing_helps(void **state)
     }
 }
 
-/* A member that has ended outside the target has exited, and answers no more. The coordinator waits for
- * it for FINISH_ANSWERS_US, and not for as long as for members that still mix. */
+/* A member that has ended outside the target has exited and no longer answers. The coordinator must
+ * wait only FINISH_ANSWERS_US for such a member, which is shorter than its wait for members that
+ * still mix. */
 static void test_member_that_exited_does_not_delay_the_end(void **state)
 {
     (void)state;
@@ -747,7 +762,7 @@ static void test_member_that_exited_does_not_delay_the_end(void **state)
     close_world(&w);
 }
 
-/* A process that starts again continues in the attempt of its promise. */
+/* A restarted process must continue in the attempt that its stored promise names. */
 static void test_restart_keeps_the_attempt(void **state)
 {
     (void)state;
@@ -759,14 +774,15 @@ static void test_restart_keeps_the_attempt(void **state)
     deliver_all(&w);
     for (uint32_t i = 0; i < 3; i++)
         freeze(&w, i, true);
-    update(&w, 0); /* Promises a ballot of the second attempt. */
+    update(&w, 0); /* Peer 0 promises a ballot of the second attempt. */
     crash(&w, 0);
     start(&w, 0);
     assert_int_equal(finish_attempt(w.peer[0].finish), 1);
     close_world(&w);
 }
 
-/* A peer whose promise cannot be stored or read sends no ASK, and its answers contain no vote. */
+/* A peer that cannot store or read its promise must send no ASK message, and its answers must
+ * contain no vote. */
 static void test_lost_promise_takes_the_vote(void **state)
 {
     (void)state;
@@ -797,8 +813,9 @@ static void test_lost_promise_takes_the_vote(void **state)
     }
 }
 
-/* A peer accepts a proposal and restarts before it receives the certificate. The certificate lists the
- * peer because of the model of its earlier process, and does not cover the model of the new one. */
+/* A peer accepts a proposal and restarts before it receives the certificate. The certificate must
+ * list the peer, because the model of its earlier process was within the target. The certificate
+ * must not cover the model of the new process. */
 static void test_certificate_does_not_cover_a_later_process(void **state)
 {
     (void)state;
@@ -842,7 +859,8 @@ static void test_bad_proposals_are_refused(void **state)
     size_t n = finish_encode(bytes, &p);
     assert_true(finish_decode(&out, (struct bytes){bytes, n}));
     for (size_t cut = 0; cut < n; cut++)
-        /* The first member alone is a proposal, and no member at all is an abort. */
+        /* Two of the cuts leave a valid text: a proposal with the first member alone, and an abort,
+         * which has no member. */
         if (cut != n - WIRE_FINISH_ENTRY && cut != n - (size_t)2 * WIRE_FINISH_ENTRY)
             assert_false(finish_decode(&out, (struct bytes){bytes, cut}));
     p.member[1].key = 1;

@@ -79,7 +79,7 @@ static void test_statistics(void **state)
     statistics = false;
 }
 
-/* ---- codes ---- */
+/* ---- codec numbers ---- */
 
 DELTA_ACT(rung_first, d.codec = DELTA_RUNG)
 DELTA_ACT(rung_last, d.codec = DELTA_RUNG + CODEC_LEVELS_RUNGS - 1)

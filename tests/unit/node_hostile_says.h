@@ -99,7 +99,8 @@ static inline size_t members_forged_ours(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 {
-    struct accusation a = accusation(OURS, EVIL, 3); /* The present incarnation. */
+    /* The accusation names the present incarnation, 3. */
+    struct accusation a = accusation(OURS, EVIL, 3);
     memcpy(a.accused, w->key[OURS], WIRE_ID_BYTES);
     memcpy(a.accuser, w->key[FRIEND], WIRE_ID_BYTES);
     return members_of(out, NULL, &a);

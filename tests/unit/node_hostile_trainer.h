@@ -19,7 +19,7 @@ static const struct segment segment[2] = {
      .dims = {STATISTICS},
      .nonnegative = true}};
 
-static bool statistics; /* The model has statistics. */
+static bool statistics; /* True: the model has running statistics. */
 static const char *compressor = "topk:0.25", *topology = "complete";
 
 static inline size_t n_floats(void)

@@ -50,7 +50,7 @@ static void test_no_call_beside_a_session(void **state)
     lone_close(w);
 }
 
-/* The node dials the addresses of a member in turn. */
+/* The node must dial the addresses of a member in turn. */
 static void test_second_address(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_waits_for_bootstrap(void **state)
     }
 }
 
-/* ---- sessions that are let go ---- */
+/* ---- sessions that the node closes ---- */
 
 /* In a ring of six members the node has two neighbours. A session that the node dialled to another
  * member is not needed, and the node closes it after 15 s. If the other end dialled, the node

@@ -58,8 +58,8 @@ struct lone_actor
     uint32_t n_callback;           /* Number of CALLBACK messages that the actor received. */
     struct wire_callback callback; /* The last CALLBACK message. */
     uint32_t n_finish;             /* Number of FINISH messages that the actor received. */
-    /* Number of HEARD messages that the actor received. With HEARD the node says that it has recently
-     * received something from another member. */
+    /* Number of HEARD messages that the actor received. With HEARD the node says that it has
+     * recently received something from another member. */
     uint32_t n_heard;
     /* Number of BEAT messages that the actor received before the delta of their step. */
     uint32_t n_early;
@@ -111,13 +111,13 @@ struct lone
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
     char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
     bool deaf;                             /* The node's dials get no answer at all. */
-    /* Every address that is not an actor's is the node's own. */
+    /* True: every address that belongs to no actor is an address of the node itself. */
     bool alone;
     bool over, wrote_model;
     /* slow_disk: the result of storing the model is not reported yet. full_disk: storing fails. */
     bool slow_disk, full_disk;
     int exit_code;
-    /* The trainer. */
+    /* Fields of the node's trainer. */
     float loss; /* Loss that the trainer reports. */
     float pull; /* Fraction of the distance to the optimum by which a local step moves the model. */
     uint64_t n_steps; /* Number of calls of lone_steps(), which does local steps. */

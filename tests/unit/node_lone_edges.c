@@ -101,7 +101,7 @@ static void test_edge_is_answered(void **state)
     lone_close(w);
 }
 
-/* The neighbour closes the edge. The node asks the neighbour to open it again. */
+/* The neighbour closes the edge. The node must ask the neighbour to open the edge again. */
 static void test_closed_edge_is_asked_for(void **state)
 {
     (void)state;
@@ -117,7 +117,8 @@ static void test_closed_edge_is_asked_for(void **state)
 
 /* ---- sessions come and go ---- */
 
-/* A session is lost: the node dials again at once, and the edge continues in its epoch. */
+/* After a session is lost, the node must dial again at once, and the edge must continue in its
+ * epoch. */
 static void test_edge_survives_a_session(void **state)
 {
     (void)state;
@@ -205,8 +206,8 @@ static void test_vouches(void **state)
     lone_close(w);
 }
 
-/* A neighbour is silent for 4 s, and is then heard again: the edge continues without a new EDGE
- * message. */
+/* A neighbour is silent for 4 s, and then sends messages again. The edge must continue without a
+ * new EDGE message. */
 static void test_heard_again(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void test_refuted_word(void **state)
     lone_close(w);
 }
 
-/* ---- who leaves ---- */
+/* ---- members that leave ---- */
 
 /* A member that announces that it leaves is no longer a neighbour, although its session is open. */
 static void test_edge_to_who_leaves(void **state)

@@ -78,7 +78,7 @@ static void test_address_is_learnt(void **state)
     }
 }
 
-/* ---- a word about others ---- */
+/* ---- accusations ---- */
 
 /* Actor 0 accuses actor 1. */
 static void accuse(struct lone *w)
@@ -159,7 +159,7 @@ static void test_a_clone_ends_us(void **state)
     lone_close(w);
 }
 
-/* ---- whose run ---- */
+/* ---- choice of the run ---- */
 
 /* Two peers with different runs meet before any run has begun. The peer that dialled takes the run
  * of the other peer, and announces it to all peers. */

@@ -15,7 +15,7 @@ static struct lone *training_with(uint32_t n_actors)
     return w;
 }
 
-/* ---- handed out ---- */
+/* ---- models that the node sends ---- */
 
 static void orders(struct lone *w, uint32_t who, uint64_t round)
 {
@@ -57,9 +57,9 @@ static int becomes_observer(struct lone *w)
     return link;
 }
 
-/* At most one model is on its way to an observer, however often it asks. The node sends the next
- * one when the driver reports that the former one has left (NODE_SENT), even without any other
- * event. */
+/* At most one model is on its way to an observer, however often it asks. The node must send the
+ * next model as soon as the driver reports that the previous one was sent (NODE_SENT), even without
+ * any other event. */
 static void test_one_model_on_its_way(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void test_order_of_a_lost_session(void **state)
     lone_close(w);
 }
 
-/* ---- handed out in pieces ---- */
+/* ---- pieces of models that the node sends ---- */
 
 /* Requests piece 0 of the node's model. Returns the round of the model from which the piece
  * comes. */
@@ -290,7 +290,7 @@ static void test_pieces_of_one_copy(void **state)
     lone_close(w);
 }
 
-/* ---- taken in ---- */
+/* ---- models that the node receives ---- */
 
 /* A node that joins late requests the model's only piece from the member that has done most rounds.
  * If no answer comes, it asks the next member as well, each member once. After 20 s without an
@@ -343,7 +343,7 @@ static void test_more_are_called(void **state)
     lone_close(w);
 }
 
-/* ---- final ---- */
+/* ---- the final model ---- */
 
 /* At the end a node announces that its model is final, by PING and by its record. While it stays
  * for a neighbour that still mixes, it also tells peers that connect later. */
@@ -426,7 +426,8 @@ static void test_end_is_said_once_stored(void **state)
     }
 }
 
-/* A stop request does not wait for space on the disk: the node asks for one last write, and ends. */
+/* After a stop request the node must not wait for space on the disk: it must ask for one last
+ * write, and end. */
 static void test_stop_ends_retries(void **state)
 {
     (void)state;

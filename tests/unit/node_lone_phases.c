@@ -29,7 +29,7 @@ static uint64_t rounds_in(struct lone *w, int64_t us)
     return lone_progress(w).round - before;
 }
 
-/* ---- beats ---- */
+/* ---- step announcements ---- */
 
 /* Neighbours claim to be 500 rounds ahead, so the node advances without doing these rounds. They
  * count as skipped if the node was training, but not if it has just joined (at_once). */
@@ -576,8 +576,8 @@ static void test_joins_below_min_peers(void **state)
 
 /* ---- the initial members ---- */
 
-/* A node with enough members becomes an initial member, and begins when --min-peers members have said
- * that they are, too. */
+/* A node that knows enough members becomes an initial member. It must begin only when --min-peers
+ * members have announced that they are initial members. */
 static void test_waits_for_initial_members(void **state)
 {
     (void)state;
@@ -610,8 +610,8 @@ static void send_model(struct lone *w, uint64_t round)
     lone_says(w, 0, out, n + sizeof x);
 }
 
-/* A node that begins in the first rounds of a run is an initial member. A node that joins at a later
- * round is not. */
+/* A node that begins in the first rounds of a run must become an initial member. A node that joins
+ * at a later round must not. */
 static void test_joiner_is_not_initial(void **state)
 {
     (void)state;
@@ -635,8 +635,8 @@ static void test_joiner_is_not_initial(void **state)
     }
 }
 
-/* An initial member restarts without its checkpoint. The node sends it the record of the process
- * before. */
+/* An initial member restarts without its checkpoint. The node must send it the record of its former
+ * process. */
 static void test_reminds_an_initial_member(void **state)
 {
     (void)state;

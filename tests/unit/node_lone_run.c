@@ -80,8 +80,8 @@ static void test_catch_up_codec(void **state)
 
 /* ---- rounds ---- */
 
-/* All neighbours report that they are 500 rounds ahead. The node continues in their round, and does
- * not train the rounds in between. */
+/* All neighbours report that they are 500 rounds ahead. The node must continue in their round,
+ * without training the rounds in between. */
 static void test_rounds_are_caught_up(void **state)
 {
     (void)state;
@@ -96,8 +96,8 @@ static void test_rounds_are_caught_up(void **state)
     lone_close(w);
 }
 
-/* Actor 0 reports that it is 500 rounds ahead, and actor 1 is in step with the node. The node skips
- * no round, because it does not believe a single claim. */
+/* Actor 0 reports that it is 500 rounds ahead, and actor 1 is in step with the node. The node must
+ * skip no round, because it must not believe a single claim. */
 static void test_one_word_skips_nothing(void **state)
 {
     (void)state;

@@ -89,9 +89,10 @@ static void test_dead_session_gives_way(void **state)
     }
 }
 
-/* ---- whose run ---- */
+/* ---- choice of the run ---- */
 
-/* The run of the cluster contradicts the flags of the node: the node reports an error and ends. */
+/* If the run of the cluster contradicts the flags of the node, the node must report an error and
+ * end. */
 static void test_contradiction(void **state)
 {
     (void)state;
@@ -116,7 +117,7 @@ static void test_contradiction(void **state)
 
 /* ---- leaving ---- */
 
-/* A stopped node announces that it leaves, writes its model and ends with success. */
+/* A stopped node must announce that it leaves, write its model, and end with success. */
 static void test_leaving_is_said(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void test_grows(void **state)
     assert_false(quarantine_holds(&q, id(1), now + second));
 }
 
-/* If the table is full, a new entry replaces the one with the oldest violation. */
+/* If the table is full, a new entry must replace the entry with the oldest violation. */
 static void test_full(void **state)
 {
     static struct quarantine q;

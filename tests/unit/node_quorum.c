@@ -1,5 +1,5 @@
-/* tests/unit/node_quorum.c -- tests of peer/node/membership/quorum.h: which members count for the quorum, and
- * what a peer without a quorum does. */
+/* tests/unit/node_quorum.c -- tests of peer/node/membership/quorum.h: which members count for the
+ * quorum, and what a peer without a quorum does. */
 #include "peer/node/membership/quorum.h"
 
 #include "tests/unit/gossip_toy.h"
@@ -173,7 +173,7 @@ static void test_suspects(void **state)
     members_close(m);
 }
 
-/* A member that has left cleanly does not count as missing. A finished member always counts as
+/* A member that has left cleanly must not count as missing. A finished member must always count as
  * present, even if it is dead. */
 static void test_who_counts(void **state)
 {
@@ -226,8 +226,8 @@ static bool votes(const struct quorum *q, const struct members *m, uint32_t numb
     return false;
 }
 
-/* The voters are the members whose record says initial, whatever their state when this peer begins to
- * train, and whether or not this peer is one of them. A dead voter stays a voter. */
+/* The voters are the members whose record says initial, whatever their state when this peer begins
+ * to train, and whether or not this peer is one of them. A dead voter stays a voter. */
 static void test_voters(void **state)
 {
     (void)state;
@@ -266,8 +266,8 @@ static void test_voters(void **state)
     }
 }
 
-/* A new member with the name of an absent voter votes in its place. Its vote ends when the voter
- * is back. */
+/* A new member with the name of an absent voter must vote in place of this voter. The new member's
+ * vote must end when the voter is back. */
 static void test_name_is_taken_over(void **state)
 {
     (void)state;
@@ -331,8 +331,9 @@ static void test_first(void **state)
     members_close(m);
 }
 
-/* A dead initial member counts for the number of members also after the table has dropped it. A
- * member that left does not, and neither does one whose name another member has now. */
+/* A dead initial member must still count in the number of members after the table has dropped it. A
+ * dropped member that had left must not count, and neither must a dropped member whose name another
+ * member has taken. */
 static void test_dropped(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_rollback.c -- tests of peer/node/step/rollback.h: training that diverges goes back to
- * the last good model, and other training is not disturbed. */
+/* tests/unit/node_rollback.c -- tests of peer/node/step/rollback.h: training that diverges goes
+ * back to the last good model, and other training is not disturbed. */
 #include "peer/node/step/rollback.h"
 
 #include <assert.h>
@@ -140,8 +140,8 @@ static void test_the_first_step(void **state)
     rollback_close(&r);
 }
 
-/* The model is not copied after a round with a large loss, or when a neighbour has moved it far
- * away. */
+/* The model must not be copied after a round with a large loss, or when a neighbour has moved the
+ * model far away. */
 static void test_what_is_kept(void **state)
 {
     struct rollback r = begin();

@@ -446,7 +446,7 @@ static void contradictions_name_both_values(void **state)
     assert_int_equal(run_check_flags(&r, &spelt, error), 0);
 }
 
-/* ---- Texts from strangers. ---- */
+/* ---- Texts from untrusted peers. ---- */
 
 /* Parses a copy of the text, which must be refused, or be the canonical text of a run. Returns
  * whether it was accepted. The copy has no NUL at its end, so that a sanitizer detects reading too

@@ -61,7 +61,7 @@ static void test_who_is_new_waits(void **state)
 /* ---- the consensus phase ---- */
 
 /* In the consensus phase the only neighbour finishes and leaves. The node can no longer measure its
- * distance, and ends soon. */
+ * distance, and must end soon. */
 static void test_all_others_have_finished(void **state)
 {
     (void)state;

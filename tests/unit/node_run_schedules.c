@@ -309,8 +309,8 @@ static void learners_are_several(void **state)
     }
 }
 
-/* With --post-local N the first N rounds have one local step each. Tests the combinations that are
- * allowed, and the number of local steps. */
+/* Combinations of --post-local N, with which the first N rounds have one local step each, with
+ * other flags. Also checks the number of local steps. */
 static void post_local_has_steps(void **state)
 {
     static const struct

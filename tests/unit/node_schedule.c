@@ -12,8 +12,9 @@
 
 enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
 
-/* Four shorthands for a neighbour. at(): in the given step. ready(): with a complete exchange, too.
- * settled(): with a hop count of the consensus phase. lost(): with a lost session. */
+/* Functions that make a neighbour for a test. at(): in the given step. ready(): in this step and
+ * with a complete exchange. settled(): with this hop count of the consensus phase. lost(): with a
+ * lost session. */
 static struct schedule_edge at(uint64_t beat)
 {
     return (struct schedule_edge){.open = true, .made = true, .beat = beat};
@@ -471,8 +472,8 @@ static void test_nobody_is_left_to_mix_with(void **state)
     expect(&v, SCHEDULE_LAST, "alone");
 }
 
-/* A peer whose neighbours have all finished, but whose own distance is not known, waits for the finish
- * protocol. It ends if this cannot help any more, or if there was no progress for long. */
+/* A peer whose neighbours have all finished, but whose own distance is not known, waits for the
+ * finish protocol. It ends if this cannot help any more, or if there was no progress for long. */
 static void test_stranded(void **state)
 {
     struct schedule_edge e[2] = {{.done = true}, {.done = true}};

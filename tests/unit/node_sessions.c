@@ -1,5 +1,5 @@
-/* tests/unit/node_sessions.c -- tests of the session layer (peer/node/session/sessions.h) without the rest
- * of the node: crossed sessions, duplicate identities, dialling, runs. */
+/* tests/unit/node_sessions.c -- tests of the session layer (peer/node/session/sessions.h) without
+ * the rest of the node: crossed sessions, duplicate identities, dialling, runs. */
 #include "node_sessions_rig.h"
 
 /* ---- two sessions with one process ---- */
@@ -453,7 +453,7 @@ static void test_somebody_else_at_the_address(void **state)
     end();
 }
 
-/* ---- runs and words ---- */
+/* ---- runs and messages ---- */
 
 static void test_runs(void **state)
 {

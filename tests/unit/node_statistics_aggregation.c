@@ -1,6 +1,6 @@
-/* tests/unit/node_statistics_aggregation.c -- tests of peer/node/join/statistics_aggregation.h: before
- * there is a run, members send and relay statistics of their data, and one of them makes the run of
- * these. Invalid statistics are refused. */
+/* tests/unit/node_statistics_aggregation.c -- tests of peer/node/join/statistics_aggregation.h:
+ * before a run exists, members send and relay statistics of their data, and one member creates the
+ * run from them. Invalid statistics are refused. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x' };

@@ -52,7 +52,8 @@ static void test_purposes_are_sentences(void **state)
     }
 }
 
-/* The constants are the periods of the table, also the one that does not fit into an int. */
+/* Each constant must equal the period in the table, also the constant that does not fit into an
+ * int. */
 static void test_constants(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/unit/node_verdict.c -- tests of peer/node/result/verdict.h: each kind of verdict with its text and
- * its exit code. */
+/* tests/unit/node_verdict.c -- tests of peer/node/result/verdict.h: each kind of verdict with its
+ * text and its exit code. */
 #include "peer/node/result/verdict.h"
 
 #include "peer/run/exit.h"
@@ -312,7 +312,8 @@ static void test_ends_of_other_kinds(void **state)
 }
 
 /* Facts of all peers are combined. Every peer exited with code 0 by its own estimate, but the
- * models are too far apart. Divergence of a single peer decides the verdict for all. */
+ * models are too far apart. If a single peer has diverged, the verdict for all must be
+ * "diverged". */
 static void test_peers_added_up(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true};

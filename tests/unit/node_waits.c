@@ -70,7 +70,7 @@ static void test_neighbour(void **state)
         if (memcmp(status.edges[i].id, w->actor[1].id, WIRE_ID_BYTES) == 0)
             assert_true(isnan(b.busy_s));
     }
-    /* The node does not wait for a neighbour without a session. */
+    /* The node must not wait for a neighbour that has no session. */
     lone_disconnect(w, w->actor[1].link, false);
     w->actor[1].answers = false;
     lone_run(w, 200 * MS);

@@ -43,7 +43,7 @@ static void test_no_patience(void **state)
     assert_int_equal(retry_left_us(&r, 6 * s), 0);
 }
 
-/* A failed attempt took longer than the time that was left for attempts, so there is no further
+/* If a failed attempt has taken longer than the time that was left, there must be no further
  * attempt. */
 static void test_late(void **state)
 {

@@ -131,7 +131,7 @@ static void nobody_lies(void **state)
         }
 }
 
-/* ---- no more neighbours than B asks for ---- */
+/* ---- as few neighbours as B allows ---- */
 
 /* Eight peers have four neighbours each, and one peer is Byzantine. If it is detected, the three
  * other neighbours of a peer are enough. If not, the consensus phase must still bring the honest
@@ -167,7 +167,7 @@ static void the_smallest_graph_is_enough(void **state)
         }
 }
 
-/* ---- more liars than B ---- */
+/* ---- more Byzantine neighbours than B ---- */
 
 /* A graph in which five honest peers (0 to 4) form a ring and have two Byzantine neighbours each.
  * Edges among the Byzantine peers give every peer four neighbours. */

@@ -113,9 +113,9 @@ static void test_deaths(void **state)
     rig_close(&r);
 }
 
-/* A peer is killed shortly before training ends. The others declare it dead during the consensus phase,
- * each at another time. With some seeds, peer 0 rebuilds its graph when its neighbours have just
- * finished. All three must end with consensus. */
+/* A peer is killed shortly before training ends. The others declare it dead during the consensus
+ * phase, each at another time. With some seeds, peer 0 rebuilds its graph when its neighbours have
+ * just finished. All three must end with consensus. */
 static void test_death_during_the_consensus_phase(void **state)
 {
     (void)state;
@@ -133,7 +133,8 @@ static void test_death_during_the_consensus_phase(void **state)
         r.config.run.final_drift = 1e-3;
         r.config.run.quorum = 0.5;
         rig_open(&r);
-        /* The processes start at different times, so that their timers expire at different times. */
+        /* The processes start at different times, so that their timers expire at different
+         * times. */
         struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 4, 0));
         for (uint32_t i = 0; i < 4; i++)
             sim_stop(r.world, i, true);
@@ -151,9 +152,10 @@ static void test_death_during_the_consensus_phase(void **state)
     }
 }
 
-/* The final model of a peer is not within the bound that the peer has computed. The final models
- * are then above the target, and the first attempt of the finish protocol is aborted. The peers
- * continue to mix, and end with consensus in the second attempt. */
+/* The final model of one peer is farther from the mean than the bound that this peer has computed.
+ * The distance of the final models then exceeds the target, so the first attempt of the finish
+ * protocol must be aborted. The peers must continue to mix, and end with consensus in the second
+ * attempt. */
 static void test_final_models_apart_mix_on(void **state)
 {
     enum { N = 5 };
@@ -199,14 +201,15 @@ static void test_no_quorum(void **state)
         run_until(&r, t);
         held |= rig_progress(&r, 0).holds;
     }
-    /* A peer below the quorum stops training (`holds`), but only until its quorum timeout. */
+    /* A peer below the quorum must stop training (`holds`), but only until its quorum timeout. */
     assert_true(held && !rig_progress(&r, 0).holds);
     rig_end(&r);
     check(&r, 0, VERDICT_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
     rig_close(&r);
 }
 
-/* Opens a ring of n peers over sessions, with exact gradients and with a configuration of its own. */
+/* Opens a ring of n peers over sessions, with exact gradients and with a configuration of its
+ * own. */
 static void open_without_noise(struct rig *r, uint32_t n,
                                void (*configure)(void *, uint32_t, struct node_config *))
 {
@@ -361,9 +364,9 @@ static void copy_models(const struct rig *r, float *x)
                r->dim * sizeof *x);
 }
 
-/* Two or all three peers are killed after all have accepted the certificate, and
- * before they know that it is decided. They must take their stored models back, because without lock
- * step they would compute other models, which the certificate does not cover. */
+/* Two or all three peers are killed after all have accepted the certificate, and before they know
+ * that it is decided. After their restart they must load their stored models. Without lock step
+ * they would otherwise compute other models, which the certificate does not cover. */
 static void test_killed_after_acceptance(void **state)
 {
     (void)state;
@@ -392,7 +395,8 @@ static void test_killed_after_acceptance(void **state)
             check(&r, i, VERDICT_CONSENSUS, 3, 3, "");
         copy_models(&r, after);
         assert_memory_equal(before, after, sizeof before);
-        /* A process that starts after the end, when no other peer is left, ends with the same result. */
+        /* A process that starts after the end, when no other peer is left, ends with the same
+         * result. */
         sim_kill(r.world, 1);
         assert_int_equal(sim_restart(r.world, 1), 0);
         run_until(&r, sim_now_us(r.world) + 40 * (int64_t)SECOND);
@@ -523,9 +527,10 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* A peer is stopped shortly before training ends, for about as long as the others need to declare it
- * dead. When it continues, the others may have frozen their models, so that it has no neighbour to mix
- * with. It must wait for the finish protocol: the peers mix again, or it fetches a certified model. */
+/* A peer is stopped shortly before training ends, for about as long as the others need to declare
+ * it dead. When it continues, the others may have frozen their models, so that it has no neighbour
+ * to mix with. It must wait for the finish protocol: the peers mix again, or it fetches a certified
+ * model. */
 static void test_stranded(void **state)
 {
     bool back_in_time = false;

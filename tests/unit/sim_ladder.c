@@ -1,5 +1,5 @@
-/* tests/unit/sim_ladder.c -- --the option --compress auto in simulated nodes: the codec level
- * follows the drift, up and down, and is a function of the seed. */
+/* tests/unit/sim_ladder.c -- the option --compress auto in simulated nodes: the codec level follows
+ * the drift, up and down, and is a function of the seed. */
 #include "sim_rig.h"
 
 #include "gossip/exchange/codec_levels.h"

@@ -1,4 +1,4 @@
-/* tests/unit/sim_layers.c -- --the option --overlap layer: fragments of a delta are sent while the
+/* tests/unit/sim_layers.c -- the option --overlap layer: fragments of a delta are sent while the
  * last local step is still in its backward pass.
  *
  * Models must equal those without overlap, bit for bit. Also tested: the time that is saved,
@@ -218,8 +218,8 @@ static double round_steps(enum run_overlap overlap, uint32_t local_steps, double
     return us / (double)r.config.step_us;
 }
 
-/* --With --overlap layer, half a local step of the transfer must take place during local steps, and
- * not more, however many local steps a round has. The simulator assumes that fragments are ready
+/* With --overlap layer, the time of half a local step, and no more, must be saved by sending during
+ * local steps, however many local steps a round has. The simulator assumes that fragments are ready
  * when the second half of the last step begins. */
 static void half_a_step_is_hidden(void **state)
 {
@@ -239,7 +239,7 @@ static void half_a_step_is_hidden(void **state)
     }
 }
 
-/* ---- bad days ---- */
+/* ---- faults ---- */
 
 static uint64_t seed_given(void)
 {

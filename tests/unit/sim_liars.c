@@ -97,7 +97,7 @@ static void false_sketches_hold_up_nobody(void **state)
         }
 }
 
-/* ---- no numbers ---- */
+/* ---- messages that do not decode ---- */
 
 static uint64_t n_warnings;
 

@@ -1,6 +1,6 @@
-/* tests/unit/sim_outer.c -- the outer optimiser (--outer) in simulated nodes: the mean of the models
- * follows DiLoCo's recursion with each codec and graph and with lost sessions; the other mixers and
- * policies; a rollback; and a peer that joins late. */
+/* tests/unit/sim_outer.c -- the outer optimiser (--outer) in simulated nodes: the mean of the
+ * models follows DiLoCo's recursion with each codec and graph and with lost sessions; the other
+ * mixers and policies; a rollback; and a peer that joins late. */
 #include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
 #include "peer/node/edge/pace.h"
@@ -17,7 +17,7 @@ static const double lr = 0.7, mu = 0.9;
 static double mean[ROUNDS][DIM]; /* Mean of the models before the local steps of each round. */
 /* Per peer: outer momentum by the definition, and sum of its outer steps. */
 static double momentum[PEERS][DIM], moved[PEERS][DIM];
-static uint64_t done[PEERS];      /* Number of rounds that each peer has trained. */
+static uint64_t done[PEERS];      /* Number of rounds that each peer has trained so far. */
 static uint32_t n_rounds[ROUNDS]; /* Number of peers that have trained each round. */
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -67,8 +67,9 @@ static void rig_outer(struct rig *r, uint32_t n, const char *topology, const cha
 
 /* ---- the mean follows the closed recursion ---- */
 
-/* All peers have the same curvature, so the mean of the local updates depends on the mean of the
- * models only: D = -share (x - c), with the mean c of the optima. */
+/* Checks that the mean x of the models follows DiLoCo's recursion. All losses have the same
+ * curvature, so the mean local update D depends on x only: D = -share (x - c), where c is the mean
+ * of the optima. */
 static void follows_diloco(const struct rig *r, const char *what)
 {
     double share = 1 - pow(1 - (double)r->eta, STEPS), worst = 0, far = 0;
@@ -120,8 +121,8 @@ static void one_run(uint32_t n, const char *topology, const char *compress, uint
     rig_close(&r);
 }
 
-/* One peer follows torch.optim.SGD(nesterov=True) on the pseudo-gradient (nn_outer_optimiser.c has
- * the comparison with PyTorch). */
+/* A single peer must equal torch.optim.SGD(nesterov=True) on the pseudo-gradient
+ * (nn_outer_optimiser.c compares the optimiser with PyTorch). */
 static void the_mean_follows_diloco(void **state)
 {
     static const char *const codec[] = {"none", "qsgd:4", "topk:0.1", "sign", RUN_AUTO};
@@ -135,8 +136,8 @@ static void the_mean_follows_diloco(void **state)
     one_run(PEERS, "base:1", "qsgd:4", 0, 0);
 }
 
-/* Lost sessions take deltas with them. The exchange is then made by neither end, so the mean must
- * not change. */
+/* Deltas are lost with their sessions. Neither end then makes the exchange, so the mean of the
+ * models must not change. */
 static void lost_sessions_keep_the_mean(void **state)
 {
     (void)state;
@@ -167,8 +168,8 @@ static void mixer_run(const char *mixer, const char *topology, const char *compr
     rig_close(&r);
 }
 
-/* Each mixer that keeps the mean is DiLoCo. With allreduce all models are equal after each round, as
- * in DiLoCo itself. */
+/* With every mixer that keeps the mean of the models, the mean must follow DiLoCo. With allreduce
+ * all models are equal after each round, as in DiLoCo itself. */
 static void other_mixers_follow_diloco(void **state)
 {
     (void)state;
@@ -181,8 +182,9 @@ static void other_mixers_follow_diloco(void **state)
 
 /* ---- rounds that are not in lock step ---- */
 
-/* Peers of different speeds do not wait, wait for a staleness, or do different numbers of local
- * steps. The sum of the models must be the sum of all outer steps. */
+/* Peers have different speeds. They do not wait for each other, wait at a limit of staleness, or do
+ * different numbers of local steps. In each case the sum of the models must equal the sum of all
+ * outer steps. */
 static void the_sum_is_that_of_the_outer_steps(void **state)
 {
     static const struct
@@ -223,7 +225,9 @@ static void the_sum_is_that_of_the_outer_steps(void **state)
 
 enum { BAD = 3, BAD_ROUND = 30 };
 
-static double u2_before, u2_after; /* |u|^2 of peer BAD before the bad round, and after it. */
+/* Squared norm |u|^2 of the outer momentum of peer BAD before the round that diverges, and after
+ * it. */
+static double u2_before, u2_after;
 
 static double u_norm2(const struct rig *r, uint32_t peer)
 {
@@ -274,11 +278,15 @@ static void a_rollback_resets_the_momentum(void **state)
 enum { JOINER = PEERS, JOIN_DIM = 40 * 1000, ALL = PEERS + 1 };
 
 static const struct rig *joined;
-static uint64_t first_round;        /* Round of the joiner's first local steps. */
-static double joiner_u2, donors_u2; /* |u|^2 of the joiner then, and mean |u|^2 of the others. */
-static double joiner_dist2,
-    donors_dist2; /* Squared distances of u from the mean u of the others. */
-static float lie; /* Factor by which they are changed. 1: not at all. */
+static uint64_t first_round; /* Round of the joiner's first local steps. */
+/* Squared norm |u|^2 of the outer momentum at the joiner's first local steps: of the joiner, and
+ * the mean over the others. */
+static double joiner_u2, donors_u2;
+/* Squared distances of the outer momentum u from the mean u of the others. */
+static double joiner_dist2, donors_dist2;
+/* Factor by which the pieces of the outer momentum u are multiplied on their way to the joiner. 1:
+ * they are unchanged. */
+static float lie;
 static uint64_t n_outer_pieces;
 
 static void joining_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -343,7 +351,9 @@ static void join_late(float factor, uint32_t byzantine)
     for (size_t i = 1; i < ALL; i++)
         for (size_t k = 0; k < JOIN_DIM; k++)
             r.c[i * JOIN_DIM + k] = r.c[k] + 0.05f * r.c[i * JOIN_DIM + k];
-    r.eta = 0.001f; /* The optimum is far away during the whole test, so u stays long. */
+    /* A small step size keeps the models far from the optimum during the whole test, so the outer
+     * momentum u does not become small. */
+    r.eta = 0.001f;
     r.config.step_us = SECOND;
     r.config.make_trainer = make_joining;
     r.config.watch = tamper;

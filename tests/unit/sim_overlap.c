@@ -1,4 +1,4 @@
-/* tests/unit/sim_overlap.c -- --the option --overlap 1: deltas are exchanged during the local
+/* tests/unit/sim_overlap.c -- the option --overlap 1: deltas are exchanged during the local
  * steps.
  *
  * Tests how long rounds take, how much the drift grows, and that the mean is kept. sim_choco.c

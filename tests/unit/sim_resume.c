@@ -51,7 +51,7 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* ---- a trainer with a momentum, which a process loses and its checkpoint has ---- */
+/* ---- a trainer with a momentum: a killed process loses it, its checkpoint has it ---- */
 
 enum { FLOATS_MAX = 80, PEERS_MAX = 16 };
 

@@ -32,8 +32,8 @@ struct rig_peer
 {
     struct rig *rig;
     uint32_t index;
-    /* True: the next evaluation on all samples, which is that of the final model, changes the model by
-     * 2 % of its length, as an error of the memory does. */
+    /* True: the next evaluation on all samples, which is that of the final model, changes the model
+     * by 2 % of its length, to simulate an error of the memory. */
     bool changes;
 };
 
@@ -51,7 +51,7 @@ struct rig
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;
     struct segment segment[3];
-    float *c; /* n x dim */
+    float *c; /* Optima of all peers: n x dim floats. */
     /* RIG_WINDOW x n x dim: models of all peers at the start of the last RIG_WINDOW rounds. */
     float *state;
     uint32_t count[RIG_WINDOW];

@@ -334,7 +334,7 @@ static void test_a_link_that_is_cut(void **state)
     rig_close(&r);
 }
 
-/* ---- a member that says anything ---- */
+/* ---- arbitrary messages ---- */
 
 enum { LIAR = 2 };
 

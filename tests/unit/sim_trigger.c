@@ -36,8 +36,8 @@ struct result
 
 static struct result off, on;
 
-/* Does a run that must end with consensus, and checks that the sum of the models is the sum of all
- * local updates: no exchange changes it. */
+/* Simulates a run that must end in consensus. Checks that the sum of the models is the sum of all
+ * local updates, so that no exchange has changed it. */
 static void run_with(double trigger, uint32_t overlap, enum run_policy policy, struct result *out)
 {
     struct rig r;
@@ -76,7 +76,8 @@ static void run_with(double trigger, uint32_t overlap, enum run_policy policy, s
     rig_close(&r);
 }
 
-/* A threshold that no model is under gives the same bits as no trigger. */
+/* A threshold so small that no delta is left empty must give the same bits as a run without a
+ * trigger. */
 static void a_tiny_threshold_changes_no_bit(void **state)
 {
     (void)state;
@@ -87,8 +88,8 @@ static void a_tiny_threshold_changes_no_bit(void **state)
     assert_memory_equal(off.model, on.model, sizeof off.model);
 }
 
-/* Each peer sends values in the first delta of each edge only. The consensus phase sends all
- * deltas, and brings the models together. */
+/* With a huge threshold, each peer must send values only in the first delta of each edge. The
+ * consensus phase ignores the trigger, and must bring the models together. */
 static void a_huge_threshold_leaves_all_training_deltas_empty(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/trace_file.c -- which files a trace may be written to, and what a failed write does. */
+/* tests/unit/trace_file.c -- which files a trace may be written to, and what a failed write
+ * does. */
 #include "peer/trace/trace_file.h"
 
 #include "nn/files/replace.h"
@@ -159,7 +160,8 @@ static void test_a_full_disk_is_reported_once(void **state)
     trace_file_close(&f);
 }
 
-/* A pipe without a reader is refused, and a pipe that is full ends the trace. Neither waits. */
+/* A pipe without a reader must be refused, and a full pipe must end the trace. In both cases the
+ * caller must not have to wait. */
 static void test_a_pipe_never_stops_the_run(void **state)
 {
     struct trace_file f;

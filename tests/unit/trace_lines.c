@@ -145,7 +145,8 @@ static void test_repetitions_are_left_out(void **state)
     trace_close(t);
 }
 
-/* With the option `all`, nothing is left out of the trace, and times have microseconds. */
+/* With the option `all`, nothing may be left out of the trace, and times must be written to the
+ * microsecond. */
 static void test_all_events(void **state)
 {
     struct trace *t;

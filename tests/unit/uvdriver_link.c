@@ -53,8 +53,8 @@ static void test_session_and_clean_end(void **state)
     assert_int_equal(a.n_clean, 1);
     assert_int_equal(b.n_clean, 1);
 
-    /* A second session between the two drivers gets another link number. The session ends when both
-     * sides send CLOSE at the same time. */
+    /* A second session between the two drivers must get another link number. The session must end
+     * when both sides send CLOSE at the same time. */
     fake_dial(&b, a.address, 78);
     FAKE_RUN_UNTIL(a.n_up == 2 && b.n_up == 2);
     assert_int_not_equal(b.link[0], b.link[1]);

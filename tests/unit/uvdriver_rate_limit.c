@@ -124,7 +124,7 @@ static void test_full_table(void **state)
     assert_true(let_in < 10);
 }
 
-/* ---- The door --------------------------------------------------------- */
+/* ---- The acceptor ----------------------------------------------------- */
 
 static struct fake a, b;
 
@@ -242,7 +242,7 @@ static void test_looks_are_counted(void **state)
     close_door(fd, 60);
 }
 
-/* ---- The words -------------------------------------------------------- */
+/* ---- Log messages ----------------------------------------------------- */
 
 static void test_words_come_ever_more_seldom(void **state)
 {

@@ -186,7 +186,7 @@ static void test_over_long_control(void **state)
     fake_part(&a, &b);
 }
 
-/* ---- deadlines and turns ---- */
+/* ---- deadlines ---- */
 
 /* After the handshake, an open link has no deadline. */
 static void test_open_links_have_no_deadline(void **state)

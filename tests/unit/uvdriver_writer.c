@@ -19,7 +19,8 @@ enum { LONG_US = 600 * 1000 * 1000, MOST = 64 << 20, LARGE = 10 << 20 };
 struct slow_disk
 {
     struct disk below, disk;
-    /* sync() posts at_sync on entry. If wait_in_sync is set, it then waits for go_on. */
+    /* sync() posts the semaphore at_sync on entry. If wait_in_sync is set, sync() then waits for
+     * the semaphore go_on. */
     uv_sem_t at_sync, go_on;
     bool wait_in_sync;
     int create_err;
