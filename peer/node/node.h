@@ -399,15 +399,15 @@ struct node_config
      * NODE_EVALUATE_AUTO a number that depends on the run. The last evaluation uses all samples. */
     uint64_t evaluate_samples;
 
-    /* Time for which this peer takes no local steps below the run's quorum (--quorum-timeout).
-     * After that, it trains again, with a warning. 0: it trains again at once. */
+    /* Time for which this peer takes no local steps after the quorum was lost (--quorum-timeout).
+     * Then the peer trains again, with a warning. 0: it trains again at once. */
     int64_t patience_us;
     /* No peer waits for a neighbour whose job runs longer than this (--straggler-timeout). If jobs
      * usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
-    /* If `uplink` is NODE_UPLINK_RATE: upload rate that all edges share, in bytes/s. */
+    /* Upload rate in bytes/s that all edges share. Used if `uplink` is NODE_UPLINK_RATE. */
     double uplink_rate;
 
     bool log_debug; /* True: the node sends debug notes, which report changes of its state. */
@@ -483,7 +483,7 @@ struct node_progress
     uint32_t n_live, n_edges;
     /* Totals: resets of edges, protocol violations of other peers, committed exchanges. */
     uint64_t resets, violations, exchanges;
-    uint64_t empty_deltas; /* Deltas that --trigger made empty. */
+    uint64_t empty_deltas; /* Deltas without values: the model had moved too little (--trigger). */
     uint64_t distrusted;   /* Times that an edge was closed because its data were implausible. */
     uint64_t strangers;    /* Connections refused before authentication, as the driver reported. */
     bool evaluated;        /* True: the last job evaluated the model. */

@@ -136,9 +136,9 @@ static bool has_work(const struct schedule_view *v)
     return false;
 }
 
-/* Returns the job `act` if it may start now. If the peer must skip rounds, returns that decision
- * first. Otherwise the peer waits: for a neighbour, until pace_us have passed since its last job,
- * or because a job without local steps would do nothing. */
+/* Returns the job `act` if it may start now. If the peer must skip rounds, returns the decision to
+ * skip. In three other cases the decision is to wait: lock step waits for a neighbour, pace_us have
+ * not passed since the last job, or a job without local steps would do nothing. */
 static struct schedule_decision job(const struct schedule_view *v, enum schedule_act act,
                                     int64_t pace_us)
 {
@@ -223,8 +223,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     return 2 * near >= n;
 }
 
-/* Returns whether there is no neighbour with which this peer can mix, now or later. A stuck
- * neighbour does not count, because no exchange with it will complete. */
+/* Returns whether this peer can mix with no neighbour, now or later. A stuck neighbour counts as
+ * none, because no exchange with it will complete. */
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -160,7 +160,7 @@ struct schedule_view
     int64_t stalled_us; /* Time without progress in the consensus phase. 0: too early to judge. */
     /* True: no new deltas are made, and exchanges that are half done are completed. */
     bool draining;
-    /* True: the losses or the distances between models grow without bound, so more gossip is
+    /* True: the losses grow without bound, or the distances between models do, so more gossip is
      * useless. */
     bool diverged;
     bool away; /* True: as far as this peer knows, the run ended without it. */

@@ -52,9 +52,9 @@ static double lossy_rate(const struct sim_path *path)
     return path->bytes_per_s > 0 && path->bytes_per_s < rate ? path->bytes_per_s : rate;
 }
 
-/* Returns the delay of a message, in microseconds, by random losses of its last segment. TCP
- * detects such a loss only by a timer, and each further loss doubles the timeout. 0: the segment is
- * not lost. */
+/* Returns the additional delay of a message, in microseconds, if its last segment is lost at
+ * random. TCP detects such a loss only by a timer, and each further loss doubles the timeout. 0:
+ * the segment is not lost. */
 static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
 {
     int64_t us = 0, timer = SIM_RESEND_US + 2 * path->latency_us + path->jitter_us;

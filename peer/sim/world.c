@@ -449,9 +449,9 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event must be dropped, because the node has since asked for a later
- * wake-up and the timer for it is queued, too. If the old event were delivered, the node would ask
- * for a wake-up again, and the number of queued timers would grow during the run. */
+/* Returns whether a timer event must be dropped: the node has asked for a later wake-up since then,
+ * and the timer for it is queued, too. If the old event were delivered, the node would ask for a
+ * wake-up again, and the number of queued timers would grow during the run. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;

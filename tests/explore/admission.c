@@ -228,8 +228,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
     bool hangs = false;
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
         hangs |= c->hurt[k] >> peer & 1;
-    /* The process of a refused peer cannot end while its worker hangs. The time in which it may
-     * still end after its return to the allow-list (BACK_US) therefore starts again. */
+    /* A refused peer with a hanging worker cannot end. The time in which it may still end after its
+     * return to the allow-list (BACK_US) therefore starts again. */
     if (w->listed_us != 0 && hangs)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
@@ -311,8 +311,8 @@ void admission_look(struct cluster *c, uint32_t peer)
 }
 
 /* Returns how many live peers may refuse this peer, or be refused by it, because the tokens have
- * expired. A process that started after the expiry does not know that a peer with a token was
- * admitted before, so it does not admit this peer. */
+ * expired. A process that started after the expiry does not know which peers were admitted by a
+ * token before, so it does not admit them. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 {
     int64_t over_us = (int64_t)(c->plan.token_s * 1e6);

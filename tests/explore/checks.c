@@ -188,7 +188,8 @@ void check_pace(struct cluster *c)
             continue;
         struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
-        /* A peer that a fault disturbed need not make progress until its current job is done. */
+        /* After a fault has disturbed a peer, the peer need not make progress until its current job
+         * is done. */
         w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat);
         if (starts || w->hurt || w->seen != w->beat) {
             w->beat = w->seen;
@@ -389,8 +390,7 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
         return true;
     bool open = edges_open_at(c, i, tell);
     node_size(sim_node(c->world, i), &s);
-    /* Peers whose worker is stalled by a fault may be missing in the graph until their job is
-     * done. */
+    /* The graph may lack peers whose worker is stalled by a fault, until their job is done. */
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;

@@ -69,19 +69,19 @@ bool distance_bound_at_once(const struct edges *es);
  * O(dim). */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
-/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. One of
- * two models at distance D is at least D / 2 from the mean, and the replicas show D with an error
- * of E. The result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or not in lock step,
- * or with --byzantine. Estimates from sketches may be lower, if they were made before a sparse
- * codec moved equal models apart. O(dim). */
+/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. Of two
+ * models at distance D, one is at least D / 2 from the mean. The replicas show D with an error of
+ * E. The result is the largest max(D / 2 - E, E) of the edges. 0: unknown, without lock step, or
+ * with --byzantine. An estimate from sketches may be lower than the result, if it was made before a
+ * sparse codec moved equal models apart. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
 /* Returns a lower bound on the largest distance of any peer from the mean, computed from neighbours
- * that have finished. Sketches made after their end do not contain their models. One of two models
- * at distance D is at least D / 2 from the mean. The result is D / 2 of the farthest finished
- * neighbour, relative to |x|. The farthest N neighbours (--byzantine N), distrusted neighbours,
- * failed neighbours, and neighbours without an exchange in the last epoch of the edge are left out.
- * 0: no such neighbour. O(dim) per neighbour. */
+ * that have finished. Sketches made after their end do not contain their models. Of two models at
+ * distance D, one is at least D / 2 from the mean, so the result is D / 2 of the farthest finished
+ * neighbour, relative to |x|. Four kinds of neighbours are left out: with --byzantine N the N
+ * farthest ones, distrusted ones, failed ones, and those without an exchange in the last epoch of
+ * the edge. 0: no neighbour is left. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
 /* Resets the bound to unknown. */

@@ -62,9 +62,9 @@ struct neighbour_told
     uint32_t link; /* Number of the session on which the BEAT was sent. */
     /* Round count of this peer, and round count of the next checkpoint (0: none), in the BEAT. */
     uint64_t beat, due;
-    /* settled: the number of hops in the BEAT, within which all peers are near the mean. n: number
-     * of times in a row that an equal BEAT was requested. Some of these repetitions are not
-     * sent. */
+    /* settled: number of hops that the BEAT announced, within which all peers are near the mean. n:
+     * number of times in a row that this peer wanted to send an equal BEAT. Some of these
+     * repetitions are not sent. */
     uint32_t settled, n;
 };
 
@@ -225,8 +225,7 @@ void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t sett
 void edges_settle(struct edges *es);
 /* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
-/* Adds the task of edge i to the job that is being planned. The task is what the job does with this
- * edge. */
+/* Adds to the job that is being planned what this job does with edge i (its task). */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
 /* Returns the state of edge i for sketches, to be used by the job that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);

@@ -14,7 +14,7 @@ enum {
 };
 
 /* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
- * edge closed. It is used if the edge is opened later. */
+ * edge closed. The message is used if this peer opens the edge later. */
 struct early_edge
 {
     bool heard;    /* True: the message in `edge` is valid. */

@@ -34,10 +34,11 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter measures how
- * far b's model is away in units of this peer's distance from the initial model. This unit is too
+/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter measures the
+ * distance of b's model in units of this peer's distance from the initial model. This unit is too
  * small if this peer was stopped, skipped rounds or, without lock step, was slower. The result
- * depends on b's own claim, so it selects only the message and whether the closure is counted. */
+ * depends on what b claims, so it decides only which message is printed and whether the closure is
+ * counted. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;

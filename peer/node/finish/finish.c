@@ -474,8 +474,8 @@ static void complete_wave(struct finish *f)
     f->owner.send(f->owner.self, f->wave.parent, &m);
 }
 
-/* Waits so that another coordinator can finish its ballot. Otherwise two coordinators could
- * interrupt each other endlessly. */
+/* Delays the next ballot of this peer, so that another coordinator can finish its ballot. Otherwise
+ * two coordinators could interrupt each other endlessly. */
 static void stand_back(struct finish *f)
 {
     f->next_us = f->view.now_us + (1 + (int64_t)f->view.rank) * FINISH_TAKEOVER_US;
@@ -779,9 +779,10 @@ static bool all_overdue(const struct wave *w)
     return n > 0 && n == w->n_mixing;
 }
 
-/* Returns whether more mixing can bring the models of *p closer, and another attempt is left. More
- * mixing cannot help if a member has answered that it ended outside the target. Such a member mixes
- * no more, because it has made no progress for a long time, or its run has diverged. */
+/* Returns whether more mixing can bring the models of *p closer, and a further attempt is allowed.
+ * More mixing cannot help if a member has answered that it ended outside the target. Such a member
+ * does not mix any more, because it has made no progress for a long time, or its run has
+ * diverged. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;

@@ -112,8 +112,8 @@ bool finish_has_reported(const struct finish *f, const struct finish_evidence *e
 /* Returns the number of the current attempt, from 0. All earlier attempts were aborted. If the
  * number has increased, the model of this peer is not frozen any more. */
 uint32_t finish_attempt(const struct finish *f);
-/* Returns whether this peer has promised a ballot, or an earlier process of it may have. Such a
- * peer must stay a voter: it must not announce that it leaves. */
+/* Returns whether this peer, or an earlier process of it, may have promised a ballot. Such a peer
+ * must stay a voter, so it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);
 /* Returns whether this peer neither votes nor coordinates, because its promise could not be stored or
  * read. */

@@ -73,8 +73,8 @@ bool join_model(struct join *j, const struct link *l, const struct wire_model *m
  * must not begin the run from round 0. Always false once --quorum-timeout has passed. */
 bool join_others_resume(const struct join *j);
 
-/* Returns the session with the highest round of this run. Rounds that most members contradict do
- * not count (round_quorum.h). NULL: no member has begun the run. */
+/* Returns the session of the member that has reached the highest round of this run. A round that
+ * most members contradict is ignored (round_quorum.h). NULL: no member has begun the run. */
 const struct link *join_donor(const struct join *j);
 
 /* Records that this peer has the model of its own checkpoint. No transfer may be under way. */

@@ -369,7 +369,8 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
 }
 
 /* Returns whether the message answers an open request, and marks the request as answered. Sets *now
- * to false if an earlier fetch sent the request: the answer may then be a model of another run. */
+ * to false if the request was sent by an earlier fetch, because the answer may then be a model of
+ * another run. */
 static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
                       bool *now)
 {
@@ -535,7 +536,8 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 
 /* ---- the judgement ---- */
 
-/* Returns whether no source can be asked, or only one, and that one has sent all pieces. */
+/* Returns whether the pieces cannot be compared with another source: no source can be asked, or the
+ * only one that can be asked has sent all pieces. */
 static bool alone(const struct state_transfer *f)
 {
     size_t n = 0, last = 0;

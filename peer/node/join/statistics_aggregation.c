@@ -50,7 +50,7 @@ struct statistics_aggregation
     /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
      * time of the next message about waiting. */
     int64_t look_us, tell_us;
-    bool gathers;  /* True: a live member would create a run from the statistics. */
+    bool gathers;  /* True: a live member is configured to create the run from the statistics. */
     bool left_out; /* True: the warning that a member has other columns has been printed. */
 };
 
@@ -195,8 +195,8 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 
 /* ---- forwarding ---- */
 
-/* Sends one entry over session l, unless the entry is about the other end or arrived from it.
- * Returns the number of bytes sent, or 0. */
+/* Sends one entry over session l. Does nothing if the entry is about the member at the other end,
+ * or arrived from it. Returns the number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct statistics_aggregation_said *said)
 {

@@ -49,7 +49,7 @@ bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *r
 /* Drops all stored statistics. Called once there is a run. */
 void statistics_aggregation_forget(struct statistics_aggregation *p);
 
-/* Returns whether a live member would create a run from the statistics. */
+/* Returns whether a live member is configured to create a run from the statistics. */
 bool statistics_aggregation_gathers(const struct statistics_aggregation *p);
 
 #endif

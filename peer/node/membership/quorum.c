@@ -83,7 +83,8 @@ void quorum_begin(struct quorum *q, int64_t now_us)
 
 uint32_t quorum_needed(uint32_t n_members, double share)
 {
-    /* In floating point 0.07 * 100 is above 7. The small constant prevents rounding up to 8. */
+    /* Without the subtraction of 1e-9, rounding errors could raise the result: 0.07 * 100 is above
+     * 7 in floating point, and would be rounded up to 8. */
     double needed = ceil(share * n_members - 1e-9);
     return needed < 1 ? 1 : (uint32_t)needed;
 }
@@ -214,7 +215,7 @@ static bool takes_over(const struct quorum *q, const struct members *m, const st
     return false;
 }
 
-/* Returns whether member e of the table may vote, provided that it is an initial member. */
+/* Returns whether member e of the table may still vote if it is an initial member. */
 static bool stays(const struct member *e)
 {
     return e->counts && !e->refused && e->record->state != RECORD_LEFT;

@@ -96,9 +96,9 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
  * none. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
-/* Returns whether another member, which is present, has the name of `m`, which is absent. A machine
- * that lost its key returns as a new member with its old name. The old member must then not count
- * as dead. O(members). */
+/* Returns whether `m` is absent, and a present member has its name. A machine that lost its key
+ * returns as a new member with its old name. The old member must then not count as dead.
+ * O(members). */
 bool quorum_replaced(const struct members *all, const struct member *m);
 
 /* Returns how many members must be present: `share` of n_members, rounded up, and at least 1. */

@@ -50,8 +50,8 @@ void certificate_lost(struct node *n, const struct link *l);
 /* Frees the state of the finish protocol. */
 void certificate_close(struct node *n);
 
-/* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. It then
- * stays a voter, and must not announce that it leaves. */
+/* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. If
+ * so, the peer stays a voter, and must not announce that it leaves. */
 bool certificate_has_voted(const struct node *n);
 /* Lists the members of the run and the voters among them, as the finish protocol sees them.
  * O(members). */

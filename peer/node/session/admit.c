@@ -189,9 +189,10 @@ static const struct link *holder(const struct sessions *s, const struct record *
     return NULL;
 }
 
-/* Returns the record of the member that started later, or the one with the greater id if both
- * started at the same time. The start is read from the incarnation, which begins with the wall
- * clock in milliseconds. All peers choose the same record, because incarnations are signed. */
+/* Returns the record of the member that started later. If both members started at the same time,
+ * returns the record with the greater id. The start is read from the incarnation, which begins with
+ * the wall clock in milliseconds. All peers choose the same record, because incarnations are
+ * signed. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
     if (a->incarnation != b->incarnation)
@@ -199,8 +200,8 @@ static const struct record *later(const struct record *a, const struct record *b
     return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
 }
 
-/* Returns the id of the live member that has the name in record r, or NULL. Returns NULL, too, if
- * this peer has the same name and started later, because the other peer then refuses this peer. */
+/* Returns the id of the live member that has the name in record r. NULL: there is none, or it is
+ * this peer and this peer started later. In the latter case the other peer refuses this peer. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members);

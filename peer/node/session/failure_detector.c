@@ -215,7 +215,7 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
-/* If one of two peers refuses the other, they have no session, so each hears the other only when it
+/* Handles a refusal between two peers. They have no session, so each hears the other only when it
  * dials. One of them dials at least once in REFUSAL_VALID_US, which proves that both are alive.
  * Without this rule, this peer would accuse the member. Other members could then declare the member
  * dead and admit another one with its name. */
@@ -355,8 +355,8 @@ static void look_for_twins(struct sessions *s)
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* If no pair is found now, the earlier pair is kept for SILENT_US, because one of its members
-     * may be suspect only for a moment. */
+    /* No pair is found now. The earlier pair is kept for SILENT_US, because one of its members may
+     * be suspect only for a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;

@@ -256,7 +256,7 @@ struct sessions
         int64_t seen_us;
         int64_t since_us; /* Time at which the current `pair` was found first, in microseconds. */
         bool told;        /* True: one of the two members has been refused for its name. */
-        bool ours;        /* True: this peer is one of the two members. */
+        bool ours;        /* True: this peer is one of the two members of `pair`. */
         uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
     } twins;                          /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */

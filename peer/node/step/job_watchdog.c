@@ -89,8 +89,8 @@ void job_watchdog_done(struct phases *ph, int64_t took_us)
     }
 }
 
-/* A wait for an absent neighbour is not typical, so each wait is limited to a small multiple of the
- * average. The first waits count in full, because there is no reliable average yet. */
+/* Each wait is limited to a small multiple of the average, because a wait for an absent neighbour
+ * is not typical. The first waits count in full, because there is no reliable average yet. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
 {
     int64_t most_us = PACE_MOST * ph->usual_us + USUAL_WAIT_US;

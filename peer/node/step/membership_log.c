@@ -48,8 +48,8 @@ struct membership_log
 /* Members that have entered the same state and share a message. */
 struct group
 {
-    /* n: number of members in the group. n_untold: number of their earlier changes that were not
-     * printed. */
+    /* n: number of members in the group. n_untold: number of earlier changes of their states that
+     * were not printed. */
     uint32_t n, n_untold;
     char names[NAMES]; /* Names of the first NAMED members, separated by ", ". */
     /* Time since this peer last heard any of the members, in microseconds. 0: it never heard one of

@@ -239,9 +239,9 @@ void phases_job_done(struct phases *ph, bool steps)
 
 /* ---- the consensus phase ---- */
 
-/* Returns the least bound known in this phase. It stays valid, because mixing alone only reduces
- * distances. A later, larger estimate must not replace it, because other peers may have ended on
- * the evidence of the least bound. */
+/* Returns the least bound known in this phase. This bound stays valid, because mixing alone only
+ * reduces distances. A later, larger estimate must not replace it, because other peers may have
+ * ended on the evidence of the least bound. */
 static double measured(const struct phases *ph)
 {
     double known = fmin(ph->bound, ph->chain.bound);

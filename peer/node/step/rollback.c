@@ -23,7 +23,7 @@ static const double spike = 100;
 /* A model is suspect if its distance to the last copy exceeds this multiple of the largest earlier
  * distance, and also this multiple of the length of the copy. */
 static const double far_times = 32;
-/* A loss is good if it is at most this far above the initial loss, in nats. */
+/* A loss is good if it exceeds the initial loss by at most this value, in nats. */
 static const double worse_nats = 1;
 /* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
  * the number of samples of the first loss, is added to that loss. */
