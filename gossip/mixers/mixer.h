@@ -124,7 +124,7 @@ struct mixer
     void (*close)(struct mixing *m);
 
     /* Returns the codec of the next delta of edge t->edge: an enum delta_codec, or DELTA_RUNG plus
-     * a level of --compress auto. Called on the loop thread, once per edge in neighbour order. Of
+     * a level of --compress auto. Called on the loop thread, once per edge. Of
      * the task only `edge`, `commit`, `encode`, `degree` and `more` are set at this time. */
     uint32_t (*plan)(struct mixing *m, const struct mixing_task *t,
                      const struct mixing_moment *now);

@@ -242,8 +242,10 @@ bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sk
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
 {
     size_t at = 0;
-    return companion_valid(m, codec, message, n, &at)
-           && compress_validate(m->codec[codec], message + at, n - at);
+    if (!companion_valid(m, codec, message, n, &at))
+        return false;
+    assert(at <= n);
+    return compress_validate(m->codec[codec], message + at, n - at);
 }
 
 void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v)

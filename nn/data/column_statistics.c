@@ -127,8 +127,8 @@ static bool labels_differ(const struct column_statistics *a, const struct column
     }
     if (a->scheme == LABELS_NAMES && (a->names != b->names || a->n_classes != b->n_classes)) {
         snprintf(why, COLUMN_STATISTICS_WHY_MAX,
-                 "labels: found %" PRIu32 " names, expected the %" PRIu32
-                 " names of the run: every file must have all of them (a run has only their hash)",
+                 "labels: found %" PRIu32 " label names that are not the %" PRIu32
+                 " label names of the run: every file must have all label names of the run",
                  a->n_classes, b->n_classes);
         return true;
     }

@@ -59,8 +59,8 @@ struct table
      * words, it is therefore taken for a row and not for a header. */
     bool words;
     size_t n_rows;
-    /* The fields from here on are used only if `columns` is NULL. All numbers must then have
-     * decimal points. point_seen: some cell can only be read with a decimal point. `unclear`: the
+    /* The fields from here on are used only if `columns` is NULL. The decimal sign of
+     * all numbers must then be a point. point_seen: some cell can only be read with a decimal point. `unclear`: the
      * first cell in which a point may also be a separator between thousands. `unclear_at`: the
      * record of that cell. In files with commas between cells, points always count as decimal
      * points. */

@@ -256,8 +256,8 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
                                             : (uint32_t)high + has(l, 0);
     /* With the schemes ZERO and ONE (labels from 0, labels from 1), every whole number up to the
      * largest label is a class. If some of these numbers are no label of any row, the scheme LIST
-     * is used instead, which lists the labels that occur. If the text of the list is too long for a
-     * kind, ZERO or ONE is kept. */
+     * is used instead, which lists the labels that occur. If the list is too long for the
+     * description of the data (kind.h), ZERO or ONE is kept. */
     if ((l->scheme == LABELS_ZERO || l->scheme == LABELS_ONE) && l->n_seen < l->n_classes) {
         struct label_set set;
         memcpy(set.has, l->seen + 1, sizeof set.has);

@@ -38,8 +38,8 @@ static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const 
             return file_error(error, path, "shape of %.48s: expected whole numbers, none negative",
                               t->name);
         if (t->dims[i] != 0 && t->n > UINT64_MAX / ELEMENT_MAX / t->dims[i])
-            return file_error(error, path, "shape of %.48s: found more elements than there can be",
-                              t->name);
+            return file_error(
+                error, path, "shape of %.48s: found more elements than 64 bits can count", t->name);
         t->n *= t->dims[i];
     }
     return 0;

@@ -248,7 +248,8 @@ static void print_file(const struct cmd_inspect *in)
     if (in->has_run) {
         run_id(&in->run, id);
         if (cmd_run_is_layout(&in->run))
-            printf("run        %s: a program's own model, seed=%" PRIu64 "\n", id, in->run.seed);
+            printf("run        %s: model of a program with libhearsay, seed=%" PRIu64 "\n", id,
+                   in->run.seed);
         else
             printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
                    sgd_values(&in->run)->model, in->kind, in->run.seed);

@@ -30,9 +30,10 @@ void cmd_peers_report_added_edges(const struct options *o, const char *spec, con
     if (named == 0 || topology_peers(spec) != g->n || built <= named)
         return;
     cmd_fail(o, CMD_OK,
-             "warning: the edges of the topology do not connect all %u peers: %u more %s them",
-             (unsigned)g->n, (unsigned)(built - named),
-             built - named == 1 ? "edge joins" : "edges join");
+             "warning: the edges of --topology do not connect all %u peers: hearsay adds %u edge%s "
+             "that %s them",
+             (unsigned)g->n, (unsigned)(built - named), built - named == 1 ? "" : "s",
+             built - named == 1 ? "connects" : "connect");
 }
 
 /* Builds the same graph as the peers will, and warns if edges had to be added to connect all peers.

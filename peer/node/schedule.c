@@ -242,8 +242,8 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Returns whether some neighbour has not announced this round yet. The peer must wait for the
- * announcement, which may say that a peer is no longer near the mean. */
+/* Returns whether this peer must wait for the round count of a neighbour before it ends the consensus
+ * phase. The message with the round count may say that some model is not near the mean any more. */
 static bool awaits_word(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)

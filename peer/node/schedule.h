@@ -171,7 +171,8 @@ struct schedule_view
      * all peers mix again, or provide a certified model. */
     bool may_recover;
 
-    const struct schedule_edge *edge; /* The n_edges neighbours in neighbour order. Borrowed. */
+    const struct schedule_edge
+        *edge; /* The edges to the n_edges neighbours, as edges_at() orders them. Borrowed. */
     size_t n_edges;
 };
 

@@ -686,7 +686,7 @@ const struct run_key run_core_keys[] = {
      .help = "0: exchange after the local steps; 1: exchange during the local steps, with the model from before them; layer: compress and send each layer separately, as soon as the last local step has finished it",
      .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
-     .why = "only with --mixer choco: an update is known only after the local steps"},
+     .why = "only with --mixer choco: other mixers send the result of the local steps, which does not exist during these steps"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "seed of all random choices of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},

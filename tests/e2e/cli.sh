@@ -107,7 +107,7 @@ for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 
     # shellcheck disable=SC2086 # The variable holds several words.
     "$HEARSAY" $command >joined.out 2>joined.err </dev/null
     check "${command%% *}: edges that do not connect all peers" \
-        grep -q 'warning: the edges of the topology do not connect all 4 peers: 1 more edge joins them$' joined.err
+        grep -q 'warning: the edges of --topology do not connect all 4 peers: hearsay adds 1 edge that connects them$' joined.err
 done
 check "topology: edges that connect all peers cause no message" eval \
     '"$HEARSAY" topology edges:0-1,1-2 2>joined.err >joined.out && [ ! -s joined.err ]'

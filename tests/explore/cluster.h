@@ -164,7 +164,8 @@ struct cluster
     /* With `liveness`. parted: set of peers that are cut off or stopped permanently.
      * parted_in_training: those of them that were training when this happened. */
     uint32_t parted, parted_in_training;
-    uint32_t unnamed; /* Set of peers for which a fault breaks bootstrap names now. */
+    uint32_t
+        unnamed; /* Set of peers that cannot resolve bootstrap names now, because of a fault. */
     /* Result of broken bootstrap names. 0: no address. 1: an unused address. */
     double names;
     FILE *out_trace; /* File of the trace. NULL: no trace is written. */

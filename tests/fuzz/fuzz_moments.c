@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_moments.c -- fuzzes the column statistics of a member.
  *
- * Any bytes give either statistics that can be pooled and form a valid kind, or an error
- * message. */
+ * Any bytes give either an error message, or statistics that can be pooled and make a valid
+ * description of the data (nn/data/kind.h). */
 #include "nn/data/column_statistics.h"
 
 #include <assert.h>

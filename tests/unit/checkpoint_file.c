@@ -220,7 +220,7 @@ static void test_forged_headers(void **unused)
          "data: found 57 bytes, expected 56"},
         {GOOD
          "\"a\":" AS("F32", "[9223372036854775807]", "[0,8]") "," MANIFEST_AT("[48]", "[8,56]"),
-         56, "shape of a: found more elements than there can be"},
+         56, "shape of a: found more elements than 64 bits can count"},
         {GOOD "\"a\":" AS("U8", "[-1]", "[0,8]") "," MANIFEST_AT("[48]", "[8,56]"), 56,
          "shape of a: expected whole numbers"},
         {GOOD "\"a\":" AS("U8", "[8]", "[0,8]") ",\"a\":" AS("U8", "[8]", "[8,16]") "," MANIFEST_AT(

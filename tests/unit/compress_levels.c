@@ -186,14 +186,14 @@ static void test_levels(void **state)
 
 enum {
     THREADS = 4,
-    N_THREADS = 1000 /* Length of the vectors in the test with several threads. */
+    LENGTH_THREADS = 1000 /* Length of the vectors in the test with several threads. */
 };
 
 /* One thread and its hashes of all compressors. */
 struct worker
 {
     pthread_t thread;
-    float x[N_THREADS], x_hat[N_THREADS];
+    float x[LENGTH_THREADS], x_hat[LENGTH_THREADS];
     const struct tested *list;
     size_t n_specs;
     uint64_t digest[SPECS_MAX];
@@ -203,7 +203,7 @@ static void *work(void *arg)
 {
     struct worker *w = arg;
     for (size_t s = 0; s < w->n_specs; s++) {
-        struct job j = {w->list[s].spec, N_THREADS, {w->x, w->x}, w->x_hat};
+        struct job j = {w->list[s].spec, LENGTH_THREADS, {w->x, w->x}, w->x_hat};
         w->digest[s] = digest(&j);
     }
     return NULL;
@@ -218,7 +218,7 @@ static void test_threads(void **state)
     for (size_t i = 0; i <= THREADS; i++) {
         w[i].list = list;
         w[i].n_specs = n_specs;
-        vector_fill(w[i].x, N_THREADS, VECTOR_LAPLACE, 1);
+        vector_fill(w[i].x, LENGTH_THREADS, VECTOR_LAPLACE, 1);
     }
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);

@@ -49,7 +49,7 @@ static void test_initial_normals(void **state)
     assert_true(deviation_of(x, "bn1.running_var") == 1);
     assert_true(deviation_of(x, "bn1.running_mean") == 0);
     assert_true(fabs(deviation_of(x, "fc.weight") * sqrt(3.0) * 8 - 1) <= 0.1);
-    /* The initial values that a seed gives must never change, wherever a segment is in the
+    /* A seed must always give the same initial values, whatever the position of a segment in the
      * parameter vector. */
     const struct segment *fc = &m.segments[57];
     assert_true(vec_hash(x + fc->offset, fc->n) == 0xfac7ffe9df81eafa);

@@ -142,7 +142,7 @@ static void test_others_answer(void **state)
     fake_part(&a, &b);
 }
 
-/* Connects to a and sends a first message with the right cluster key. Returns the socket. */
+/* Connects to the peer `a` and sends a first message with the right cluster key. Returns the socket. */
 static int knock_with_key(void)
 {
     struct channel c;

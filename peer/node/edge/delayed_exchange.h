@@ -42,9 +42,9 @@ struct delayed_exchange
 };
 
 /* Returns whether this peer, at round count `beat`, has done at most 2 rounds since it made its
- * last delta for the edge. The replicas are then up to date, even if the edge was closed for a long
- * time. An example is an edge whose two ends were restored from checkpoints of the same round. To
- * be used in lock step only. */
+ * last delta for the edge. The replicas are then up to date. Rounds are counted and not seconds: if
+ * both ends were restored from checkpoints of the same round, the edge may have been closed for
+ * hours. To be used in lock step only. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */

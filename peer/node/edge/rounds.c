@@ -19,8 +19,8 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
     return NULL;
 }
 
-/* Sets the field `turn` of all neighbours: the weight of the edge in each round. A vertex without
- * an edge is skipped: memory for the edge was exhausted, and the node is ending. */
+/* Sets the field `turn` of all neighbours: the weight of the edge in each round. A partner
+ * without a struct neighbour is skipped: memory for it was exhausted, and the node is ending. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {

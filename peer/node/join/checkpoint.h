@@ -73,9 +73,10 @@ void checkpoint_start(struct checkpoint *c);
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles the announcements of the neighbours. heard_due: the earliest round count for which
- * checkpoint_word() returned true. heard_any: the earliest round count that any neighbour announced,
- * which counts if this peer was asked to stop. 0: none. */
+/* Handles the round counts at which neighbours have announced that they write their next checkpoint.
+ * heard_due: the earliest announced round count for which checkpoint_word() has returned true.
+ * heard_any: the earliest of all announced round counts; it is used instead of heard_due if this
+ * peer was asked to stop. 0: none. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
 
@@ -100,7 +101,8 @@ void checkpoint_written(struct checkpoint *c, uint64_t beat);
  * is not on disk and the next checkpoint is due soon. */
 bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
 
-/* Records that the graph has n_members vertices after a job. */
+/* Called after each job with the number of vertices of the graph. Keeps the largest number since the
+ * last checkpoint. */
 void checkpoint_members(struct checkpoint *c, uint32_t n_members);
 /* Returns whether the graph, which has n_members vertices now, had more vertices at some time since
  * the last checkpoint. */

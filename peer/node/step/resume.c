@@ -474,8 +474,8 @@ static bool has_beat(const struct record *r, uint64_t beat)
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Returns whether this peer has taken only one checkpoint since the run began. If it has two with
- * the same round count, the run was started again between them, so they count as one. */
+/* Returns whether this peer has written checkpoints of only one round. Two checkpoints of the same
+ * round exist if the run was restarted from the first one and reached the round again. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
