@@ -252,13 +252,12 @@ static void follow_attempt(struct node *n)
         phases_reopen(n->phases, attempt);
 }
 
-/* Handles a certificate that does not cover the final model of this peer. If a connected member has
- * a model that the certificate covers, this peer's model is no longer final, and the peer fetches
- * that member's model. */
+/* Handles a certificate that does not cover the final model of this peer, although the model is within
+ * the target. If a connected member has a model that the certificate covers, this peer's model is no
+ * longer final, and the peer fetches that member's model. */
 static void follow_certificate(struct node *n)
 {
-    bool sound = !job_diverged(n->job) && !job_has_failed(n->job) && !phases_status(n->phases).away;
-    if (!n->certificate.frozen || job_is_running(n->job) || !sound || certificate_covers(n)
+    if (!n->certificate.within || job_is_running(n->job) || certificate_covers(n)
         || n->final_model.state != FINAL_MODEL_STORED
         || !join_has_covered(n->join, certificate_known(n)))
         return;

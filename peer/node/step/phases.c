@@ -650,7 +650,9 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     if (d->left && !ph->draining && !ph->unheard && old && !schedule_confirmed(v, true)) {
         MARK("phases: an old bound does not count");
         ph->unheard = true;
-        return update(ph, v->diverged);
+        /* With a finish protocol, the peer is stranded now, and must not end. */
+        if (ph->certificate_possible)
+            return update(ph, v->diverged);
     }
     phase_log_decided(ph, v, d);
     ph->draining |= d->drain;
