@@ -87,7 +87,8 @@ int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES], char error[KEYFIL
     /* O_NONBLOCK: opening a named pipe must not block. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return refuse(error, -ENOENT, path, "No such file or directory (hearsay key creates key files)");
+        return refuse(error, -ENOENT, path,
+                      "No such file or directory (hearsay key creates key files)");
     if (fd < 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
     int err = check_mode(fd, path, error);
