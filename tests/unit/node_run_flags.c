@@ -161,7 +161,8 @@ static void flags_of_another_mixer_are_refused(void **state)
         set(&f, "policy", "sync");
         set(&f, "mixer", "average");
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        assert_non_null(strstr(error, "--overlap: only with --mixer choco: other mixers send the result"));
+        assert_non_null(
+            strstr(error, "--overlap: only with --mixer choco: other mixers send the result"));
     }
 }
 
