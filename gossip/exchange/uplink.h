@@ -128,7 +128,8 @@ struct uplink
 void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
 
 /* Returns the budget in seconds for the transfers of a round. compute_s: time of the local steps.
- * beside: true if transfers run during the local steps (--overlap). rtt_s: round-trip time. */
+ * beside: true if transfers run at the same time as the local steps (--overlap). rtt_s: round-trip
+ * time of the link. */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
 /* Computes the price of each level, from 1 to UPLINK_PRICE_MOST: the transfer time of its delta,

@@ -40,8 +40,8 @@ struct table
     struct columns *columns; /* Types of the columns. NULL: all columns are numbers. */
     /* The data set to fill. NULL in the first pass, which only checks and counts. */
     struct dataset *d;
-    /* Names of the columns: the schema of struct reader, or, if that has none, one that csv_parse()
-     * made. */
+    /* Names of the columns: the schema of struct reader. If the reader has none, a schema that
+     * csv_parse() has made. */
     struct schema *schema;
     bool adopted; /* True: `schema` was made from the first header of these files. */
     /* Number of columns without the label, the same in all files. 0: not known yet. */

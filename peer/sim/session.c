@@ -304,7 +304,7 @@ static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event 
     if (has_end(w, l, side) && l->state[side] == SIM_END_UP)
         sim_deliver(w, p, e);
     else if (l->state[side] != SIM_END_DRAINING && !p->off)
-        /* An end whose session is over answers data with a reset. */
+        /* This end has closed the session, so it answers the data with a reset. */
         send_fin(w, e->link, side, false);
 }
 

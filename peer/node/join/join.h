@@ -25,7 +25,7 @@
 /* How this peer obtains its model. */
 struct join;
 
-/* What is known of a model that was fetched from members that have begun the run. */
+/* Facts about a model that was fetched from members that have begun the run. */
 struct join_fetched
 {
     uint64_t round; /* Round of the model. */

@@ -41,7 +41,7 @@ struct quorum
         enum quorum_state state;
     } counted;
     enum quorum_state state;
-    int64_t since_us; /* As in struct quorum_status. */
+    int64_t since_us; /* Beginning of `state`, as struct quorum_status defines it. */
     /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
     int64_t held_us;
 };

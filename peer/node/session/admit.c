@@ -200,8 +200,9 @@ static const struct record *later(const struct record *a, const struct record *b
     return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
 }
 
-/* Returns the id of the live member that has the name in record r. NULL: there is none, or it is
- * this peer and this peer started later. In the latter case the other peer refuses this peer. */
+/* Returns the id of the live member that has the name in record r, or NULL if no member has it. Also
+ * returns NULL if this peer has the name but started later than the peer of r: the peer of r then
+ * refuses this peer. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members);

@@ -25,7 +25,7 @@ struct resume_member
 };
 
 enum resume_state {
-    RESUME_NONE,  /* There are no checkpoints, or they are not used. */
+    RESUME_NONE,  /* This process has no checkpoints, or does not use them. */
     RESUME_WAITS, /* This process has not decided yet from which checkpoint it resumes. */
     RESUME_DONE   /* This process has resumed from a checkpoint. */
 };
