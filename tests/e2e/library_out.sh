@@ -154,7 +154,7 @@ check "a file that cannot be written is reported at the start: $(cat dir.err)" g
 
 # hearsay inspect shows the model file. hearsay eval refuses it, because only the program can run the model.
 check "hearsay inspect names the program of the model: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
-    eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: a program.s own model, seed="'
+    eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: model of a program with libhearsay, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'
 check "hearsay eval refuses it with one sentence" eval \
     '"$HEARSAY" eval alone/model.safetensors --data glyphs 2>eval.err; [ $? = 2 ] && grep -q "belongs to a program that uses the library" eval.err'

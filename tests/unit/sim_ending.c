@@ -527,6 +527,23 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
+/* A run of one peer must end at once after training. No other member can answer the finish protocol,
+ * so the peer must not wait for it. */
+static void test_single_peer(void **state)
+{
+    struct rig r;
+    struct verdict_facts f;
+    (void)state;
+    rig_prepare(&r, 1, "ring");
+    r.config.run.min_peers = 1;
+    rig_open(&r);
+    while (rig_progress(&r, 0).round < ROUNDS)
+        run_until(&r, sim_now_us(r.world) + SECOND);
+    run_until(&r, sim_now_us(r.world) + 5 * SECOND);
+    assert_int_equal(ended(&r, 0, &f).kind, VERDICT_CONSENSUS);
+    rig_close(&r);
+}
+
 /* A peer is stopped shortly before training ends, for about as long as the others need to declare
  * it dead. When it continues, the others may have frozen their models, so that it has no neighbour
  * to mix with. It must wait for the finish protocol: the peers mix again, or it fetches a certified
@@ -644,6 +661,7 @@ int main(void)
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),
         cmocka_unit_test(test_back_too_late),
+        cmocka_unit_test(test_single_peer),
         cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_away_and_deserted),
         cmocka_unit_test(test_full_disk),

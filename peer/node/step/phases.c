@@ -258,6 +258,14 @@ double phases_own_distance(const struct phases *ph)
     return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
+/* Returns whether the finish protocol can still bring this peer within --final-drift, see
+ * schedule_view.may_recover. The protocol needs another member for that. */
+static bool may_recover(const struct phases *ph)
+{
+    return ph->certificate_possible && member_counts_vertices(ph->env) > 1
+           && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
+}
+
 /* Returns whether all live members have finished training. In lock step the result is always true,
  * because peers wait for neighbours with a lower round count. */
 static bool all_trained(const struct phases *ph)
@@ -562,7 +570,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
     v.certificate_awaited = ph->certificate_awaited;
-    v.may_recover = ph->certificate_possible && !(phases_own_distance(ph) <= run->final_drift);
+    v.may_recover = may_recover(ph);
     return v;
 }
 
@@ -651,7 +659,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         MARK("phases: an old bound does not count");
         ph->unheard = true;
         /* With a finish protocol, the peer is stranded now, and must not end. */
-        if (ph->certificate_possible)
+        if (may_recover(ph))
             return update(ph, v->diverged);
     }
     phase_log_decided(ph, v, d);
