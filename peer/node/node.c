@@ -25,7 +25,7 @@ static void close_run(struct node *n)
     round_protocol_close(&n->round_protocol);
     job_drop(n->job);
     model_server_forget(n->orders);
-    certificate_close(n);
+    certificate_forget(n->certificate);
     join_again(n->join);
     run_context_close(&n->workshop);
 }
@@ -54,7 +54,7 @@ static void standing(void *self, struct standing *s)
     *s = (struct standing){.has_run = has_run,
                            .has_started = join_has_model(n->join) && began,
                            .gathers = statistics_aggregation_gathers(n->pooling) || w->lacks,
-                           .finished = n->final_model.state != FINAL_MODEL_PENDING,
+                           .finished = final_model_state(n) != FINAL_MODEL_PENDING,
                            .run = {(const uint8_t *)w->run_text, has_run ? w->n_run_text : 0},
                            .round = phases_round(n->phases),
                            .beat = phases_beat(n->phases),
@@ -138,7 +138,6 @@ static int open_machines(struct node *n, const struct node_config *config)
     if (err != 0)
         return err;
     n->workshop.env = &n->env;
-    n->certificate.wake_us = INT64_MAX;
     n->pooling = statistics_aggregation_open(&n->env, n->sessions);
     n->edges = edges_open(&n->env, n->sessions, &n->workshop);
     n->roll = membership_log_open(&n->env, n->sessions, n->edges);
@@ -152,15 +151,20 @@ static int open_machines(struct node *n, const struct node_config *config)
     n->job = job_open(&n->env, n->sessions, &n->workshop, n->edges, n->phases, n->orders);
     n->resume =
         resume_open(&n->env, n->sessions, &n->workshop, n->edges, n->join, n->phases, n->job);
+    n->certificate = certificate_open();
+    n->final_model = final_model_open();
     bool all = n->pooling != NULL && n->phases != NULL && n->job != NULL && n->roll != NULL
                && n->resume != NULL && n->halt != NULL && n->edges != NULL && n->join != NULL
-               && n->quorum != NULL && n->checkpoint != NULL && n->orders != NULL;
+               && n->quorum != NULL && n->checkpoint != NULL && n->orders != NULL
+               && n->certificate != NULL && n->final_model != NULL;
     return all ? 0 : -ENOMEM;
 }
 
 /* Frees the modules and *n. Also used after open_machines() failed: some modules may be NULL. */
 static void close_machines(struct node *n)
 {
+    free(n->final_model);
+    certificate_close(n->certificate);
     graceful_stop_close(n->halt);
     job_close(n->job);
     resume_close(n->resume);
@@ -569,8 +573,9 @@ static void update_phases(struct node *n)
     }
     struct phases_input in = {.diverged = job_diverged(n->job),
                               .certificate = certificate_known(n)};
-    in.certificate_possible = certificate_possible(n);
-    in.certificate_awaited = n->final_model.state != FINAL_MODEL_PENDING && certificate_awaited(n);
+    in.prospect = certificate_awaited(n)    ? CERTIFICATE_AWAITED
+                  : certificate_possible(n) ? CERTIFICATE_POSSIBLE
+                                            : CERTIFICATE_CLOSED;
     switch (phases_update(n->phases, &in)) {
     /* No job starts now, so models that were requested during the previous job are sent. */
     case PHASES_WAIT:
@@ -589,7 +594,7 @@ static void update_phases(struct node *n)
         break;
     /* The node does not end before the model is stored, or storing it has failed. */
     case PHASES_END:
-        if (n->final_model.state == FINAL_MODEL_PENDING)
+        if (final_model_state(n) == FINAL_MODEL_PENDING)
             break;
         sessions_last_news(n->sessions);
         env_end(&n->env, result_facts_code(n));
@@ -602,7 +607,8 @@ static int64_t wake_us(const struct node *n)
     int64_t job = phases_status(n->phases).wake_us;
     if (n->env.over)
         return INT64_MAX;
-    job = n->certificate.wake_us < job ? n->certificate.wake_us : job;
+    if (certificate_wake_us(n) < job)
+        job = certificate_wake_us(n);
     return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
 }
 

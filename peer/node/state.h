@@ -59,8 +59,8 @@ struct node
     struct membership_log *roll;
     struct resume *resume;
     struct graceful_stop *halt;
-    struct certificate_state certificate; /* Written by certificate.c only. */
-    struct final_model final_model;
+    struct run_certificate *certificate;
+    struct final_model *final_model;
 
     int64_t next_tick_us; /* Node time of the next tick. 0: NODE_START has not been handled. */
     /* Node time at which this peer abandoned a run because no member had its initial model. 0: no

@@ -50,18 +50,17 @@ static uint32_t n_voters(void *self, uint32_t peer)
 
 static bool is_frozen(void *self, uint32_t peer)
 {
-    return node_of(self, peer)->certificate.frozen;
+    return certificate_model(node_of(self, peer)) != CERTIFICATE_MIXING;
 }
 
 static bool is_within(void *self, uint32_t peer)
 {
-    return node_of(self, peer)->certificate.within;
+    return certificate_model(node_of(self, peer)) == CERTIFICATE_WITHIN;
 }
 
 static uint32_t attempt(void *self, uint32_t peer)
 {
-    const struct node *n = node_of(self, peer);
-    return n->certificate.finish != NULL ? certificate_attempt(n) : UINT32_MAX;
+    return certificate_attempt(node_of(self, peer));
 }
 
 static uint64_t model(void *self, uint32_t peer)

@@ -8,7 +8,9 @@
 #include "peer/node/state.h"
 #include "peer/node/timers.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The distance in a certificate is estimated from sketches. For two models the relative error of
@@ -21,6 +23,38 @@ const double certificate_margin = 0.85;
  * The hops are counted twice, and MIXING_ROUNDS rounds are added for exchanges that are half done.
  * Without lock step the same number of rounds of the slowest peer is enough. */
 enum { MIXING_ROUNDS = 16 };
+
+struct run_certificate
+{
+    struct finish *finish;        /* State of the finish protocol. NULL: not needed yet. Owned. */
+    uint32_t attempt;             /* Number of the attempt that this peer follows. */
+    enum certificate_model model; /* This peer's model in this attempt. */
+    int64_t frozen_us;            /* Node time at which the model was frozen. */
+    int64_t wake_us;              /* Node time at which certificate_update() is due. */
+    uint64_t counted;             /* Value of members_changes() for which `enough` was computed. */
+    bool enough;                  /* True: enough voters are alive to decide a certificate. */
+};
+
+struct run_certificate *certificate_open(void)
+{
+    struct run_certificate *c = calloc(1, sizeof *c);
+    if (c != NULL)
+        c->wake_us = INT64_MAX;
+    return c;
+}
+
+void certificate_forget(struct run_certificate *c)
+{
+    finish_close(c->finish);
+    *c = (struct run_certificate){.finish = NULL, .wake_us = INT64_MAX};
+}
+
+void certificate_close(struct run_certificate *c)
+{
+    if (c != NULL)
+        certificate_forget(c);
+    free(c);
+}
 
 bool certificate_applies(const struct node *n)
 {
@@ -68,7 +102,7 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     /* A finished member counts even if its process has exited, because a member may exit after it
      * has finished. After an aborted attempt of the finish protocol an exited member does not
      * count, because it cannot mix again. */
-    if (r->state == RECORD_FINISHED && !(gone && n->certificate.attempt > 0))
+    if (r->state == RECORD_FINISHED && !(gone && n->certificate->attempt > 0))
         return FINISH_OUTSIDE;
     if (gone)
         return FINISH_DEAD;
@@ -134,21 +168,21 @@ static struct finish *protocol(struct node *n)
                                  .members = list_members,
                                  .quorum = is_quorum,
                                  .keep = keep};
-    if (n->certificate.finish != NULL)
-        return n->certificate.finish;
+    if (n->certificate->finish != NULL)
+        return n->certificate->finish;
     memcpy(owner.id, n->env.config.id, WIRE_ID_BYTES);
-    n->certificate.finish = finish_open(&owner, n->env.config.promise);
-    if (n->certificate.finish == NULL) {
+    n->certificate->finish = finish_open(&owner, n->env.config.promise);
+    if (n->certificate->finish == NULL) {
         env_note(&n->env, NOTE_ERROR, "out of memory for the finish protocol");
         env_end(&n->env, 1);
         return NULL;
     }
-    if (finish_is_mute(n->certificate.finish))
+    if (finish_is_mute(n->certificate->finish))
         env_note(&n->env, NOTE_WARNING,
                  "the stored vote of this peer on the end of the run cannot be read: this peer "
                  "does not vote");
-    n->certificate.attempt = finish_attempt(n->certificate.finish);
-    return n->certificate.finish;
+    n->certificate->attempt = finish_attempt(n->certificate->finish);
+    return n->certificate->finish;
 }
 
 /* Returns the coordinator: among the other members that are alive and have ended their run, the one
@@ -171,7 +205,7 @@ static const struct member *coordinator(const struct node *n)
  * training, so this peer may have no session by which a wave can reach it. */
 static void look_for_coordinator(struct node *n)
 {
-    int64_t heard_us = finish_heard_us(n->certificate.finish);
+    int64_t heard_us = finish_heard_us(n->certificate->finish);
     const struct member *m = coordinator(n);
     if (!certificate_awaited(n) || n->env.now_us - heard_us < FINISH_LONELY_US || m == NULL)
         return;
@@ -205,7 +239,7 @@ static void update(struct node *n, struct finish *f)
         v.n_unfinished += here && works && m->counts && !m->refused
                           && !env_same_id(m->record->id, n->env.config.id);
     }
-    n->certificate.wake_us = finish_update(f, &v);
+    n->certificate->wake_us = finish_update(f, &v);
 }
 
 void certificate_freeze(struct node *n)
@@ -221,11 +255,11 @@ void certificate_freeze(struct node *n)
      * training. */
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
-    n->certificate.within =
+    bool within =
         near && !phases_status(n->phases).away && !job_diverged(n->job) && !job_has_failed(n->job);
-    n->certificate.frozen = true;
-    n->certificate.frozen_us = n->env.now_us;
-    finish_freeze(f, n->certificate.within ? job_evidence(n->job) : NULL, n->env.now_us);
+    n->certificate->model = within ? CERTIFICATE_WITHIN : CERTIFICATE_OUTSIDE;
+    n->certificate->frozen_us = n->env.now_us;
+    finish_freeze(f, within ? job_evidence(n->job) : NULL, n->env.now_us);
     update(n, f);
 }
 
@@ -233,11 +267,11 @@ void certificate_freeze(struct node *n)
  * running job is completed first. If the model could not be stored, the peer stays failed. */
 static void follow_attempt(struct node *n)
 {
-    uint32_t attempt = finish_attempt(n->certificate.finish);
-    if (attempt == n->certificate.attempt || job_is_running(n->job))
+    uint32_t attempt = finish_attempt(n->certificate->finish);
+    if (attempt == n->certificate->attempt || job_is_running(n->job))
         return;
-    n->certificate.attempt = attempt;
-    n->certificate.frozen = n->certificate.within = false;
+    n->certificate->attempt = attempt;
+    n->certificate->model = CERTIFICATE_MIXING;
     if (members_self(n->env.members)->state == RECORD_FAILED)
         return;
     env_note(&n->env, NOTE_WARNING,
@@ -257,21 +291,20 @@ static void follow_attempt(struct node *n)
  * longer final, and the peer fetches that member's model. */
 static void follow_certificate(struct node *n)
 {
-    if (!n->certificate.within || job_is_running(n->job) || certificate_covers(n)
-        || n->final_model.state != FINAL_MODEL_STORED
-        || !join_has_covered(n->join, certificate_known(n)))
+    if (n->certificate->model != CERTIFICATE_WITHIN || job_is_running(n->job)
+        || certificate_covers(n) || !join_has_covered(n->join, certificate_known(n)))
         return;
     MARK("certificate: replaces a model that is not covered");
-    n->certificate.frozen = n->certificate.within = false;
+    n->certificate->model = CERTIFICATE_MIXING;
     final_model_reopen(n);
     phases_uncovered(n->phases);
 }
 
 void certificate_update(struct node *n)
 {
-    if (n->certificate.finish == NULL || !certificate_applies(n))
+    if (n->certificate->finish == NULL || !certificate_applies(n))
         return;
-    update(n, n->certificate.finish);
+    update(n, n->certificate->finish);
     follow_attempt(n);
     follow_certificate(n);
     look_for_coordinator(n);
@@ -289,45 +322,48 @@ void certificate_heard(struct node *n, const struct link *l, const struct wire_m
 
 void certificate_met(struct node *n, const struct link *l)
 {
-    if (n->certificate.finish != NULL)
-        finish_link_up(n->certificate.finish, l->number);
+    if (n->certificate->finish != NULL)
+        finish_link_up(n->certificate->finish, l->number);
 }
 
 void certificate_lost(struct node *n, const struct link *l)
 {
-    if (n->certificate.finish != NULL)
-        finish_link_down(n->certificate.finish, l->number);
-}
-
-void certificate_close(struct node *n)
-{
-    finish_close(n->certificate.finish);
-    n->certificate = (struct certificate_state){.finish = NULL, .wake_us = INT64_MAX};
+    if (n->certificate->finish != NULL)
+        finish_link_down(n->certificate->finish, l->number);
 }
 
 /* ---- questions ---- */
 
 bool certificate_has_voted(const struct node *n)
 {
-    const struct finish *f = n->certificate.finish;
+    const struct finish *f = n->certificate->finish;
     return n->env.config.promise.n > 0 || (f != NULL && finish_has_promised(f));
+}
+
+enum certificate_model certificate_model(const struct node *n)
+{
+    return n->certificate->model;
+}
+
+int64_t certificate_wake_us(const struct node *n)
+{
+    return n->certificate->wake_us;
 }
 
 uint32_t certificate_attempt(const struct node *n)
 {
-    return n->certificate.finish != NULL ? finish_attempt(n->certificate.finish)
-                                         : n->certificate.attempt;
+    return n->certificate->finish != NULL ? finish_attempt(n->certificate->finish) : UINT32_MAX;
 }
 
 const struct finish_proposal *certificate_known(const struct node *n)
 {
-    return n->certificate.finish != NULL ? finish_certificate(n->certificate.finish) : NULL;
+    return n->certificate->finish != NULL ? finish_certificate(n->certificate->finish) : NULL;
 }
 
 bool certificate_covers(const struct node *n)
 {
     bool fetched = phases_status(n->phases).final && join_fetched(n->join)->certified;
-    return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate.finish));
+    return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate->finish));
 }
 
 /* Returns whether enough voters are alive to decide a certificate. O(members^2) after a change of
@@ -337,17 +373,17 @@ static bool enough_voters(struct node *n)
     const struct members *all = n->env.members;
     bool voter[WIRE_MEMBERS_MAX];
     uint32_t n_live = 0, n_voters = 0;
-    if (n->certificate.counted == members_changes(all))
-        return n->certificate.enough;
+    if (n->certificate->counted == members_changes(all))
+        return n->certificate->enough;
     quorum_voters(n->quorum, all, voter);
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
         n_voters += voter[i];
         n_live += voter[i] && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT);
     }
-    n->certificate.counted = members_changes(all);
-    n->certificate.enough = is_quorum(n, n_live, n_voters, true);
-    return n->certificate.enough;
+    n->certificate->counted = members_changes(all);
+    n->certificate->enough = is_quorum(n, n_live, n_voters, true);
+    return n->certificate->enough;
 }
 
 bool certificate_possible(struct node *n)
@@ -357,6 +393,6 @@ bool certificate_possible(struct node *n)
 
 bool certificate_awaited(struct node *n)
 {
-    return n->certificate.within && certificate_possible(n)
-           && n->env.now_us - n->certificate.frozen_us < limit_us(n);
+    return n->certificate->model == CERTIFICATE_WITHIN && certificate_possible(n)
+           && n->env.now_us - n->certificate->frozen_us < limit_us(n);
 }

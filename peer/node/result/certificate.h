@@ -2,8 +2,7 @@
  *
  * Decides whether the run ends with a certificate, informs the protocol when this peer's model is
  * frozen (final and stored), passes messages between the protocol and the sessions, and lists the
- * members for it. The functions are a part of the node: they read its modules and write
- * `certificate` of struct node.
+ * members for it. The functions are a part of the node: they read its modules.
  */
 #ifndef PEER_NODE_RESULT_CERTIFICATE_H
 #define PEER_NODE_RESULT_CERTIFICATE_H
@@ -14,26 +13,26 @@
 struct link;
 struct wire_message;
 
-/* The certificate of one node. */
-struct certificate_state
-{
-    struct finish *finish; /* State of the finish protocol. NULL: not needed yet. Owned. */
-    uint32_t attempt;      /* Number of the attempt that this peer follows (finish_attempt()). */
-    bool frozen;           /* True: this peer's model is final and stored in this attempt. */
-    /* True: this peer's model is frozen, and its distance is within the target by this peer's
-     * bound. */
-    bool within;
-    int64_t frozen_us; /* Node time of certificate_freeze(). */
-    int64_t wake_us;   /* Node time at which certificate_update() must be called again. */
-    /* Value of members_changes() for which `enough` was computed. */
-    uint64_t counted;
-    bool enough; /* True: enough voters are alive to decide a certificate. */
+/* State of the certificate of one node. */
+struct run_certificate;
+
+/* This peer's model in the current attempt of the finish protocol. */
+enum certificate_model {
+    CERTIFICATE_MIXING,  /* The model still changes. */
+    CERTIFICATE_OUTSIDE, /* Frozen, and not known to be within the target by this peer's bound. */
+    CERTIFICATE_WITHIN   /* Frozen and within the target by this peer's bound. */
 };
 
 /* A distance in a certificate counts as within the target if it is at most this factor times
  * --final-drift. */
 extern const double certificate_margin;
 
+/* Returns the state of a node without a final model, or NULL if memory is exhausted. */
+struct run_certificate *certificate_open(void);
+/* Frees *c and the state of the finish protocol. NULL is allowed. */
+void certificate_close(struct run_certificate *c);
+/* Frees the state of the finish protocol, because this peer takes another run. */
+void certificate_forget(struct run_certificate *c);
 /* Returns whether the run needs a certificate to end with success: the run has a consensus phase
  * and no --byzantine. With --byzantine a coordinator could lie, so there is no certificate. */
 bool certificate_applies(const struct node *n);
@@ -47,16 +46,19 @@ void certificate_heard(struct node *n, const struct link *l, const struct wire_m
 /* Handle the start and the end of a session with a peer. */
 void certificate_met(struct node *n, const struct link *l);
 void certificate_lost(struct node *n, const struct link *l);
-/* Frees the state of the finish protocol. */
-void certificate_close(struct node *n);
 
 /* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. If
  * so, the peer stays a voter, and must not announce that it leaves. */
 bool certificate_has_voted(const struct node *n);
+/* Returns whether this peer's model is frozen, and within the target. */
+enum certificate_model certificate_model(const struct node *n);
+/* Returns the node time at which certificate_update() must be called again. INT64_MAX: none. */
+int64_t certificate_wake_us(const struct node *n);
 /* Lists the members of the run and the voters among them, as the finish protocol sees them.
  * O(members). */
 void certificate_members(const struct node *n, struct finish_proposal *out);
-/* Returns the number of the current attempt, from 0 (finish_attempt()). */
+/* Returns the number of the current attempt (finish_attempt()). UINT32_MAX: this process has taken no
+ * part in the finish protocol yet. */
 uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);

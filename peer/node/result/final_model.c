@@ -6,6 +6,25 @@
 #include "peer/node/timers.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+struct final_model
+{
+    enum final_model_state state;
+    int64_t wait_us;  /* Wait after the next failed write. 0: no write has failed. */
+    int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
+    int64_t retry_us; /* Node time of the next write. 0: no write is due. */
+};
+
+struct final_model *final_model_open(void)
+{
+    return calloc(1, sizeof(struct final_model));
+}
+
+enum final_model_state final_model_state(const struct node *n)
+{
+    return n->final_model->state;
+}
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -17,8 +36,8 @@ static int64_t smaller(int64_t a, int64_t b)
  * complete at this time. */
 static void final_model_end(struct node *n, enum final_model_state state)
 {
-    assert(n->final_model.state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
-    n->final_model.state = state;
+    assert(n->final_model->state == FINAL_MODEL_PENDING && state != FINAL_MODEL_PENDING);
+    n->final_model->state = state;
     /* After a second rollback the stored model is an old one, so the peer has failed. */
     bool finished = state == FINAL_MODEL_STORED && !job_has_failed(n->job);
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
@@ -33,7 +52,7 @@ static void final_model_end(struct node *n, enum final_model_state state)
 /* Chooses the time of the next write. Returns false if the time limit has passed. */
 static bool final_model_retry(struct node *n, const char *why)
 {
-    struct final_model *f = &n->final_model;
+    struct final_model *f = n->final_model;
     int64_t now_us = n->env.now_us, limit_us = n->env.config.patience_us;
     if (f->wait_us == 0) {
         f->since_us = now_us;
@@ -53,7 +72,7 @@ static bool final_model_retry(struct node *n, const char *why)
 
 void final_model_kept(struct node *n, const char *why)
 {
-    struct final_model *f = &n->final_model;
+    struct final_model *f = n->final_model;
     if (phases_phase(n->phases) != NODE_FINISHING || job_is_running(n->job)
         || f->state != FINAL_MODEL_PENDING)
         return;
@@ -73,15 +92,15 @@ void final_model_kept(struct node *n, const char *why)
 
 void final_model_reopen(struct node *n)
 {
-    assert(!job_is_running(n->job) && n->final_model.state != FINAL_MODEL_LOST);
-    n->final_model = (struct final_model){.state = FINAL_MODEL_PENDING};
+    assert(!job_is_running(n->job) && n->final_model->state != FINAL_MODEL_LOST);
+    *n->final_model = (struct final_model){.state = FINAL_MODEL_PENDING};
     if (members_self(n->env.members)->state == RECORD_FINISHED)
         members_set_state(n->env.members, RECORD_TRAINED);
 }
 
 void final_model_update(struct node *n)
 {
-    struct final_model *f = &n->final_model;
+    struct final_model *f = n->final_model;
     if (f->retry_us == 0 || n->env.now_us < f->retry_us)
         return;
     assert(phases_phase(n->phases) == NODE_FINISHING && !job_is_running(n->job));

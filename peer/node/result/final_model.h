@@ -13,8 +13,6 @@
  * not ended its run. The other members therefore wait for it as they wait for a member that still
  * mixes. After a second rollback the record is also FAILED (rollback.h), because the stored model
  * is then an old one.
- *
- * Only final_model.c writes struct final_model.
  */
 #ifndef PEER_NODE_RESULT_FINAL_MODEL_H
 #define PEER_NODE_RESULT_FINAL_MODEL_H
@@ -29,15 +27,13 @@ enum final_model_state {
     FINAL_MODEL_LOST     /* All writes failed until the time limit. The peer has failed. */
 };
 
-/* Whether the final model is stored, and the time of the next write. All zeros at the start. */
-struct final_model
-{
-    enum final_model_state state;
-    /* Wait after the next failed write, in microseconds. 0: no write has failed. */
-    int64_t wait_us;
-    int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
-    int64_t retry_us; /* Node time of the next write. 0: no write is due. */
-};
+/* Whether the final model is stored, and the time of the next write. */
+struct final_model;
+
+/* Returns a pending final model, or NULL if memory is exhausted. The caller frees it with free(). */
+struct final_model *final_model_open(void);
+/* Returns the state of this peer's final model. */
+enum final_model_state final_model_state(const struct node *n);
 
 /* Handles the event KEPT. `why`: why the driver could not store the final model. NULL: it is
  * stored. The event is ignored unless this peer is in the finishing phase and waits for it. */

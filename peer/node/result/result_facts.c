@@ -35,7 +35,7 @@ static void count_member(const struct node *n, const struct member *m, const uin
     if (!m->counts)
         return;
     bool self = env_same_id(r->id, n->env.config.id);
-    bool finished = self ? n->final_model.state != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
+    bool finished = self ? final_model_state(n) != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
@@ -144,7 +144,7 @@ static bool is_away(const struct node *n)
 {
     if (certificate_covers(n))
         return false;
-    bool left_out = n->final_model.state != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
+    bool left_out = final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
     return phases_status(n->phases).away || resume_deserted(n->resume) || left_out;
 }
 
@@ -153,7 +153,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     const struct phases_status ph = phases_status(n->phases);
     const struct node_progress *p = job_figures(n->job);
     const struct run *run = &n->workshop.run;
-    bool lost = n->final_model.state == FINAL_MODEL_LOST;
+    bool lost = final_model_state(n) == FINAL_MODEL_LOST;
     int code = lost ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct verdict_facts){
         .failed = code == CMD_APART ? CMD_OK : code,

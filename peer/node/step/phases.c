@@ -262,7 +262,7 @@ double phases_own_distance(const struct phases *ph)
  * schedule_view.may_recover. The protocol needs another member for that. */
 static bool may_recover(const struct phases *ph)
 {
-    return ph->certificate_possible && member_counts_vertices(ph->env) > 1
+    return ph->prospect != CERTIFICATE_CLOSED && member_counts_vertices(ph->env) > 1
            && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
 }
 
@@ -569,7 +569,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     /* Only a peer that claims consensus needs to know how the other members ended. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.member_counts_end = member_counts_end(ph->env);
-    v.certificate_awaited = ph->certificate_awaited;
+    v.certificate_awaited = ph->prospect == CERTIFICATE_AWAITED;
     v.may_recover = may_recover(ph);
     return v;
 }
@@ -757,8 +757,7 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 {
     assert(ph->job_us == 0 && !ph->env->over);
     ph->certificate = in->certificate;
-    ph->certificate_awaited = in->certificate_awaited;
-    ph->certificate_possible = in->certificate_possible;
+    ph->prospect = in->prospect;
     return update(ph, in->diverged);
 }
 

@@ -64,14 +64,18 @@ struct phases_status
     double edge_bound; /* Bound on the consensus distance from the edges (distance_bound.h). */
 };
 
+/* Whether this peer can still expect a certificate of the run (certificate.h). */
+enum certificate_prospect {
+    CERTIFICATE_CLOSED, /* No: one is known, or too few voters are alive, or the run needs none. */
+    CERTIFICATE_POSSIBLE, /* Yes. */
+    CERTIFICATE_AWAITED   /* Yes, and this peer has ended within the target and waits for it. */
+};
+
 /* What the node knows of the end of the run. */
 struct phases_input
 {
     bool diverged; /* True: training diverged, so more rounds are useless. */
-    /* True: this peer has ended within the target and waits for a certificate (certificate.h). */
-    bool certificate_awaited;
-    /* True: no certificate is known, and enough voters are alive to decide one. */
-    bool certificate_possible;
+    enum certificate_prospect prospect;
     /* Certificate of the run. NULL: none is known. Borrowed until the next call. */
     const struct finish_proposal *certificate;
 };

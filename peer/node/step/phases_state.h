@@ -117,7 +117,7 @@ struct phases
     int64_t better_us; /* Time of the last progress of the consensus phase. */
 
     /* The last values of struct phases_input. */
-    bool certificate_awaited, certificate_possible;
+    enum certificate_prospect prospect;
     /* Certificate of the run. NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
     int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */

@@ -85,7 +85,7 @@ void node_wait(const struct node *n, struct node_wait *w)
         return;
     case NODE_FINISHING:
         w->what = job_is_running(n->job)                        ? NODE_WAITS_NOTHING
-                  : n->final_model.state == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
+                  : final_model_state(n) == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
                                                                 : NODE_WAITS_OTHERS;
         return;
     case NODE_LEFT:
