@@ -33,6 +33,11 @@ bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e
     return e->busy_us > v->limit_us || e->mute_us / limits > v->limit_us;
 }
 
+static bool is_open(const struct schedule_edge *e)
+{
+    return e->state == SCHEDULE_EDGE_OPEN;
+}
+
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e)
 {
     return e->flapping || schedule_stuck(v, e);
@@ -55,9 +60,9 @@ static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
 static bool waits_for(const struct schedule_view *v, const struct schedule_edge *e)
 {
     bool counts = v->lock_step || (v->staleness > 0 && v->phase == NODE_TRAINING);
-    MARK_IF(v->lock_step && e->open && v->beat > e->beat + schedule_lead(v),
+    MARK_IF(v->lock_step && is_open(e) && v->beat > e->beat + schedule_lead(v),
             "schedule: a neighbour is too far behind");
-    return counts && !joins(v, e) && e->open && e->beat + v->staleness <= v->beat
+    return counts && !joins(v, e) && is_open(e) && e->beat + v->staleness <= v->beat
            && (!v->lock_step || v->beat - e->beat <= schedule_lead(v)) && !schedule_excused(v, e);
 }
 
@@ -71,7 +76,7 @@ static bool awaits(const struct schedule_view *v, const struct schedule_edge *e)
 /* Returns whether a neighbour may make this peer wait, now or in one of the next rounds. */
 static bool binds(const struct schedule_view *v, const struct schedule_edge *e)
 {
-    return v->lock_step && !joins(v, e) && e->open && e->beat + schedule_lead(v) >= v->beat
+    return v->lock_step && !joins(v, e) && is_open(e) && e->beat + schedule_lead(v) >= v->beat
            && !schedule_excused(v, e);
 }
 
@@ -81,7 +86,7 @@ bool schedule_alone(const struct schedule_view *v)
     for (size_t i = 0; i < v->n_edges; i++) {
         if (binds(v, &v->edge[i]))
             return false;
-        any |= !v->edge[i].done;
+        any |= v->edge[i].state != SCHEDULE_EDGE_DONE;
     }
     return v->lock_step && any;
 }
@@ -91,7 +96,7 @@ bool schedule_in_step(const struct schedule_view *v)
     bool any = false;
     for (size_t i = 0; i < v->n_edges; i++) {
         any |= binds(v, &v->edge[i]);
-        if (v->edge[i].open && v->edge[i].beat > v->beat + 1)
+        if (is_open(&v->edge[i]) && v->edge[i].beat > v->beat + 1)
             return false;
     }
     return any;
@@ -108,7 +113,7 @@ static uint64_t claim(const struct schedule_view *v)
     if (v->phase == NODE_TRAINING && v->completed > v->round)
         return v->completed;
     for (size_t i = 0; i < v->n_edges; i++)
-        if (v->edge[i].open && v->edge[i].beat > most)
+        if (is_open(&v->edge[i]) && v->edge[i].beat > most)
             most = v->edge[i].beat;
     MARK_IF(v->lock_step && most > v->beat + schedule_lead(v), "schedule: skips rounds");
     return v->lock_step && most > v->beat + schedule_lead(v) ? most : 0;
@@ -129,8 +134,11 @@ static bool has_work(const struct schedule_view *v)
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
         bool behind = v->lock_step && !v->held && e->beat > v->beat && !(v->draining && e->idle);
-        bool next = !e->made && (!v->draining || e->owed) && !(e->idle && schedule_excused(v, e));
-        if ((e->open && (e->ready || behind || next)) || (e->ends_later && !v->draining))
+        bool owed = e->exchange == SCHEDULE_EXCHANGE_OWED;
+        bool next = (e->exchange == SCHEDULE_EXCHANGE_EMPTY && !v->draining) || owed;
+        bool mixes = e->exchange == SCHEDULE_EXCHANGE_COMPLETE;
+        next &= !(e->idle && schedule_excused(v, e));
+        if ((is_open(e) && (mixes || behind || next)) || (e->ends_later && !v->draining))
             return true;
     }
     return false;
@@ -161,9 +169,9 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
  * return. The neighbour's last announcement still counts then. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
-    MARK_IF(!e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US,
+    MARK_IF(e->state == SCHEDULE_EDGE_CLOSED && e->lost_us <= SCHEDULE_BRIEF_US,
             "schedule: an edge is lost briefly");
-    return !e->open && !e->done && e->lost_us <= SCHEDULE_BRIEF_US;
+    return e->state == SCHEDULE_EDGE_CLOSED && e->lost_us <= SCHEDULE_BRIEF_US;
 }
 
 /* Returns whether an edge is missing, so that the neighbour at its other end may still be far from
@@ -173,7 +181,7 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        if (!e->open && !e->done && !briefly_lost(e) && e->lost_us <= patience_us)
+        if (e->state == SCHEDULE_EDGE_CLOSED && !briefly_lost(e) && e->lost_us <= patience_us)
             return true;
     }
     return false;
@@ -185,7 +193,8 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 static bool passes_in_vain(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
-        if (v->edge[i].missing && !v->edge[i].done && v->edge[i].lost_us <= SCHEDULE_LOST_US)
+        if (v->edge[i].missing && v->edge[i].state != SCHEDULE_EDGE_DONE
+            && v->edge[i].lost_us <= SCHEDULE_LOST_US)
             return true;
     return false;
 }
@@ -200,7 +209,7 @@ uint32_t schedule_settled(const struct schedule_view *v)
         return 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        bool counts = e->open || briefly_lost(e) || e->ends_later;
+        bool counts = is_open(e) || briefly_lost(e) || e->ends_later;
         if (!counts || schedule_stuck(v, e))
             continue;
         MARK_IF(e->old, "schedule: a delayed exchange is pending");
@@ -216,7 +225,7 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     size_t near = 0, n = 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        bool asked = left ? e->done : e->open;
+        bool asked = left ? e->state == SCHEDULE_EDGE_DONE : is_open(e);
         n += asked;
         near += asked && e->settled > 0;
     }
@@ -228,7 +237,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
-        if ((!v->edge[i].done && !(schedule_stuck(v, &v->edge[i]) && v->edge[i].open))
+        if ((v->edge[i].state != SCHEDULE_EDGE_DONE
+             && !(schedule_stuck(v, &v->edge[i]) && is_open(&v->edge[i])))
             || v->edge[i].ends_later)
             return false;
     return true;
@@ -258,7 +268,8 @@ static bool drained(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        if (e->ready || (e->open && (e->made || e->owed) && !schedule_stuck(v, e)))
+        bool half_done = is_open(e) && e->exchange != SCHEDULE_EXCHANGE_EMPTY;
+        if (e->exchange == SCHEDULE_EXCHANGE_COMPLETE || (half_done && !schedule_stuck(v, e)))
             return false;
     }
     return true;
@@ -369,7 +380,8 @@ static struct schedule_decision serve(const struct schedule_view *v)
     if (v->certificate_awaited || (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US))
         d.act = SCHEDULE_WAIT;
     for (size_t i = 0; i < v->n_edges && v->idle_us <= SCHEDULE_STALL_US; i++)
-        if (!v->edge[i].done && (v->edge[i].open || v->edge[i].lost_us <= SCHEDULE_LOST_US))
+        if (v->edge[i].state != SCHEDULE_EDGE_DONE
+            && (is_open(&v->edge[i]) || v->edge[i].lost_us <= SCHEDULE_LOST_US))
             d.act = SCHEDULE_WAIT;
     return d;
 }

@@ -61,24 +61,34 @@ enum node_phase {
     NODE_LEFT       /* The peer has ended and does nothing more. */
 };
 
+/* State of the edge to a neighbour. */
+enum schedule_edge_state {
+    SCHEDULE_EDGE_CLOSED, /* No session connects the two ends. */
+    SCHEDULE_EDGE_OPEN,   /* Both ends exchange deltas over the edge. */
+    /* Nothing more has to be exchanged. The neighbour's model is final, or the edge belongs only to
+     * the graph of training and has no half-done exchange. */
+    SCHEDULE_EDGE_DONE
+};
+
+/* The deltas that exist for the next exchange of an edge. */
+enum schedule_exchange {
+    SCHEDULE_EXCHANGE_EMPTY, /* This peer's delta has not been made. */
+    SCHEDULE_EXCHANGE_MADE,  /* Only this peer's delta has been made. */
+    /* Without lock step: only the neighbour's delta has arrived. A draining peer makes its own,
+     * because the neighbour waits for it. */
+    SCHEDULE_EXCHANGE_OWED,
+    SCHEDULE_EXCHANGE_COMPLETE /* This peer's delta is made, and the neighbour's has arrived. */
+};
+
 /* What this peer knows about one neighbour. scheduler_view_edges() fills it in, and
  * round_quorum_look() then limits `beat` to what other members confirm. */
 struct schedule_edge
 {
-    bool open; /* True: the edge is open, so both ends exchange deltas over it. */
-    /* True: nothing more has to be exchanged over this edge. The neighbour's model is final, or the
-     * edge belongs only to the graph of training and has no half-done exchange. */
-    bool done;
+    enum schedule_edge_state state;
+    enum schedule_exchange exchange;
     /* Time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour is
      * proven Byzantine, and no peer waits for it. */
     int64_t lost_us;
-    /* True: the edge's next exchange is complete. This peer's delta is made, and the neighbour's
-     * has arrived. */
-    bool ready;
-    bool made; /* True: this peer's delta of the edge's next exchange has been made. */
-    /* True: without lock step, the neighbour's delta of the next exchange has arrived, and this
-     * peer's has not been made. A draining peer makes it, because the neighbour waits for it. */
-    bool owed;
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
     bool old;

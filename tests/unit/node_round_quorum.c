@@ -64,7 +64,7 @@ static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint6
     struct schedule_view v = {
         .phase = phase, .lock_step = true, .beat = BEAT, .reach = 2, .edge = edge, .n_edges = n};
     for (size_t i = 0; i < n; i++)
-        edge[i] = (struct schedule_edge){.open = true, .beat = beat[i]};
+        edge[i] = (struct schedule_edge){.state = SCHEDULE_EDGE_OPEN, .beat = beat[i]};
     round_quorum_look(b, &all, &v, edge);
     return edge[0].beat;
 }
@@ -150,8 +150,8 @@ static void test_far_ahead(void **state)
             v.lock_step = k != 1;
             v.phase = k == 2 ? NODE_JOINING : NODE_TRAINING;
             for (size_t j = 0; j < rows[i].n_edges; j++)
-                edge[j] =
-                    (struct schedule_edge){.open = true, .flapping = true, .beat = rows[i].edge[j]};
+                edge[j] = (struct schedule_edge){
+                    .state = SCHEDULE_EDGE_OPEN, .flapping = true, .beat = rows[i].edge[j]};
             edge[0].gathers = rows[i].gathers;
             round_quorum_look(&b, &all, &v, edge);
             uint64_t expected = k == 0 ? rows[i].shown : rows[i].edge[0];

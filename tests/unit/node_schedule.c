@@ -17,13 +17,14 @@ enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
  * lost session. */
 static struct schedule_edge at(uint64_t beat)
 {
-    return (struct schedule_edge){.open = true, .made = true, .beat = beat};
+    return (struct schedule_edge){
+        .state = SCHEDULE_EDGE_OPEN, .exchange = SCHEDULE_EXCHANGE_MADE, .beat = beat};
 }
 
 static struct schedule_edge ready(uint64_t beat)
 {
     struct schedule_edge e = at(beat);
-    e.ready = true;
+    e.exchange = SCHEDULE_EXCHANGE_COMPLETE;
     return e;
 }
 
@@ -128,7 +129,7 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     v.lock_step = true, v.staleness = 1;
     /* The neighbour has lost its session. Its last announced step may be from the end of another
      * run, so this peer does not skip rounds because of it. */
-    e[0].open = false;
+    e[0].state = SCHEDULE_EDGE_CLOSED;
     assert_int_equal(schedule_next(&v).claim, 0);
     v.reach = 1000;
     assert_int_equal(schedule_lead(&v), 64 + 16);
@@ -150,9 +151,9 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
     e[0].busy_us = LIMIT + 1;
     expect(&v, SCHEDULE_TRAIN, "it hangs");
     e[0].busy_us = 0;
-    e[0].open = false;
+    e[0].state = SCHEDULE_EDGE_CLOSED;
     expect(&v, SCHEDULE_TRAIN, "it is gone");
-    e[0].open = true;
+    e[0].state = SCHEDULE_EDGE_OPEN;
     /* Neighbour 0 is now 84 rounds behind. Without lock step it does not skip rounds, so it cannot
      * catch up at once. */
     e[1].beat = 90;
@@ -173,7 +174,7 @@ static void test_nobody_waits_for_who_is_excused(void **state)
         if (k >= 7)
             e[0].mute_us = 30 * LIMIT + (k == 8 ? 30 : 0);
         e[0].flapping = k == 5;
-        e[0].open = k != 6;
+        e[0].state = k != 6 ? SCHEDULE_EDGE_OPEN : SCHEDULE_EDGE_CLOSED;
         bool excused = k == 2 || k == 4 || k == 5 || k == 8;
         expect(&v, excused || k == 6 ? SCHEDULE_TRAIN : SCHEDULE_WAIT, "excused");
         assert_int_equal(schedule_excused(&v, &e[0]), excused);
@@ -204,7 +205,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
         if (k == 6)
             v.lock_step = false, v.staleness = 0;
         if (k == 7)
-            e[0].done = e[1].done = true;
+            e[0].state = e[1].state = SCHEDULE_EDGE_DONE;
         if (k == 8)
             v.n_edges = 0;
         assert_int_equal(schedule_alone(&v), alone);
@@ -398,7 +399,7 @@ static void test_a_missing_edge_holds_the_end(void **state)
     assert_false(schedule_next(&v).drain);
     e[0].settled = 8;
     assert_true(schedule_next(&v).drain);
-    e[1] = (struct schedule_edge){.done = true, .lost_us = 1};
+    e[1] = (struct schedule_edge){.state = SCHEDULE_EDGE_DONE, .lost_us = 1};
     e[0].settled = 4;
     assert_true(schedule_next(&v).drain);
 }
@@ -427,9 +428,9 @@ static void test_draining_finishes_what_is_half_done(void **state)
     (void)state;
     v.draining = true;
     expect(&v, SCHEDULE_WAIT, "half done");
-    e[0].ready = true;
+    e[0].exchange = SCHEDULE_EXCHANGE_COMPLETE;
     expect(&v, SCHEDULE_MIX, "to be committed");
-    e[0] = e[1] = (struct schedule_edge){.open = true, .beat = 150};
+    e[0] = e[1] = (struct schedule_edge){.state = SCHEDULE_EDGE_OPEN, .beat = 150};
     expect(&v, SCHEDULE_LAST, "drained");
     e[0] = at(149); /* A neighbour whose worker hangs does not delay the end. */
     e[0].busy_us = LIMIT + 1;
@@ -460,7 +461,7 @@ static void test_the_end_without_progress(void **state)
  * for a neighbour whose session is lost. */
 static void test_nobody_is_left_to_mix_with(void **state)
 {
-    struct schedule_edge e[2] = {{.done = true}, {.done = true}};
+    struct schedule_edge e[2] = {{.state = SCHEDULE_EDGE_DONE}, {.state = SCHEDULE_EDGE_DONE}};
     struct schedule_view v = settling(e);
     (void)state;
     expect(&v, SCHEDULE_LAST, "all done");
@@ -476,7 +477,7 @@ static void test_nobody_is_left_to_mix_with(void **state)
  * finish protocol. It ends if this cannot help any more, or if there was no progress for long. */
 static void test_stranded(void **state)
 {
-    struct schedule_edge e[2] = {{.done = true}, {.done = true}};
+    struct schedule_edge e[2] = {{.state = SCHEDULE_EDGE_DONE}, {.state = SCHEDULE_EDGE_DONE}};
     struct schedule_view v = settling(e);
     (void)state;
     v.may_recover = true;
@@ -502,7 +503,7 @@ static void test_the_last_phase_in_lock_step(void **state)
     expect(&v, SCHEDULE_MIX, "behind");
     e[0].beat = 150;
     expect(&v, SCHEDULE_WAIT, "nothing to mix");
-    e[1].made = false;
+    e[1].exchange = SCHEDULE_EXCHANGE_EMPTY;
     expect(&v, SCHEDULE_MIX, "a delta to make");
     v.draining = true;
     expect(&v, SCHEDULE_WAIT, "no delta is made any more");
@@ -516,7 +517,7 @@ static void test_whose_turn_it_is_not(void **state)
     struct schedule_view v = settling(e);
     (void)state;
     e[0].idle = true;
-    e[0].made = false;
+    e[0].exchange = SCHEDULE_EXCHANGE_EMPTY;
     expect(&v, SCHEDULE_MIX, "its end waits for our beat");
     e[0].flapping = true;
     expect(&v, SCHEDULE_WAIT, "of whom nothing is expected");
@@ -536,10 +537,10 @@ static void test_who_ends_later(void **state)
     struct schedule_view v = settling(e);
     (void)state;
     v.distance = 0;
-    e[0].ready = e[1].ready = false;
+    e[0].exchange = e[1].exchange = SCHEDULE_EXCHANGE_MADE;
     assert_int_equal(schedule_settled(&v), 3);
-    e[0].open = false;
-    e[0].done = e[0].ends_later = true;
+    e[0].state = SCHEDULE_EDGE_DONE;
+    e[0].ends_later = true;
     assert_int_equal(schedule_settled(&v), 3);
     e[1] = e[0];
     expect(&v, SCHEDULE_MIX, "up to the beat behind their last");
@@ -564,7 +565,7 @@ static void test_slow_trainers_are_waited_for_at_a_low_rate(void **state)
 
 static void test_serving(void **state)
 {
-    struct schedule_edge e[2] = {{.done = true}, at(150)};
+    struct schedule_edge e[2] = {{.state = SCHEDULE_EDGE_DONE}, at(150)};
     struct schedule_view v = settling(e);
     (void)state;
     v.phase = NODE_FINISHING;

@@ -115,7 +115,7 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
     uint64_t claim[NODE_LINKS_MAX], most = 0;
     size_t n = 0, n_sessions;
     for (size_t i = 0; i < v->n_edges && n < NODE_LINKS_MAX; i++)
-        if (v->edge[i].open)
+        if (v->edge[i].state == SCHEDULE_EDGE_OPEN)
             claim[n++] = v->edge[i].beat;
     uint64_t by_sessions = round_quorum_sessions(s, &n_sessions);
     if (n == 1 && n_sessions < 2)
@@ -138,7 +138,7 @@ static bool most_behind(const struct sessions *s, uint64_t beat)
 
 static bool far_behind(const struct schedule_view *v, const struct schedule_edge *e)
 {
-    return e->open && !e->gathers && e->beat + schedule_lead(v) < v->beat;
+    return e->state == SCHEDULE_EDGE_OPEN && !e->gathers && e->beat + schedule_lead(v) < v->beat;
 }
 
 /* Returns whether this peer trained alone and is ahead of the run: most sessions, and at least half
@@ -149,7 +149,7 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
     uint64_t lead = schedule_lead(v);
     size_t n_open = 0, n_behind = 0;
     for (size_t i = 0; i < v->n_edges; i++) {
-        n_open += edge[i].open && !edge[i].gathers;
+        n_open += (edge[i].state == SCHEDULE_EDGE_OPEN) && !edge[i].gathers;
         n_behind += far_behind(v, &edge[i]);
     }
     return n_behind > 0 && 2 * n_behind >= n_open
@@ -176,8 +176,8 @@ void round_quorum_look(struct round_quorum *b, const struct sessions *s,
     uint64_t near = v->beat + schedule_lead(v);
     bool open = false, far = false;
     for (size_t i = 0; i < v->n_edges; i++) {
-        open |= edge[i].open;
-        far |= edge[i].open && edge[i].beat > near;
+        open |= (edge[i].state == SCHEDULE_EDGE_OPEN);
+        far |= (edge[i].state == SCHEDULE_EDGE_OPEN) && edge[i].beat > near;
     }
     if (open && !far) {
         b->near_us = s->env->now_us;

@@ -73,6 +73,15 @@ bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b)
            && edge_theirs(e)->full && !e->reset;
 }
 
+static enum schedule_exchange exchange(const struct phases *ph, const struct neighbour *b)
+{
+    if (edge_ready(&b->edge))
+        return SCHEDULE_EXCHANGE_COMPLETE;
+    if (b->edge.cur.payload != NULL)
+        return SCHEDULE_EXCHANGE_MADE;
+    return scheduler_view_owed(ph, b) ? SCHEDULE_EXCHANGE_OWED : SCHEDULE_EXCHANGE_EMPTY;
+}
+
 static struct schedule_edge view_of(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -91,14 +100,13 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
     int64_t came_us = later(b->beat_us, b->coming_us);
     int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
     return (struct schedule_edge){
-        .open = e->state == EDGE_OPEN,
-        .done = e->state == EDGE_DONE || left,
+        .state = e->state == EDGE_OPEN           ? SCHEDULE_EDGE_OPEN
+                 : left || e->state == EDGE_DONE ? SCHEDULE_EDGE_DONE
+                                                 : SCHEDULE_EDGE_CLOSED,
+        .exchange = exchange(ph, b),
         .awaited = awaited(ph, b),
         .missing = averaging_pass_counts(ph->edges) && b->wanted && e->state != EDGE_OPEN,
         .lost_us = lost_us(ph, b),
-        .ready = edge_ready(e),
-        .made = e->cur.payload != NULL,
-        .owed = scheduler_view_owed(ph, b),
         .idle = idle,
         .ends_later = turns && e->state == EDGE_DONE && neighbour_beat(b) >= phases_beat(ph),
         .old = ph->near && e->cur.payload != NULL && e->cur.head.run_round < ph->near_round,

@@ -21,8 +21,8 @@ void wait_log_excused(const struct phases *ph, const struct schedule_view *v)
         return;
     for (size_t i = 0; i < v->n_edges && v->staleness > 0; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
-        bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
-        if (excused == b->excused || !v->edge[i].open)
+        bool excused = v->edge[i].state == SCHEDULE_EDGE_OPEN && schedule_excused(v, &v->edge[i]);
+        if (excused == b->excused || v->edge[i].state != SCHEDULE_EDGE_OPEN)
             continue;
         edges_excuse(ph->edges, i, excused);
         if (!excused)
