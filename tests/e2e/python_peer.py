@@ -169,7 +169,7 @@ def listed():
 
 
 def check_keywords():
-    """The keyword arguments, the library's options and the table in README.md agree.
+    """The keyword arguments, the library's options, README.md and the keys of the run in flags.md agree.
 
     The error for an unknown option suggests the most similar one.
     """
@@ -183,12 +183,19 @@ def check_keywords():
         assert all(parameters[name].default is None and parameters[name].annotation == kind
                    for name, kind in _options.RunOptions.__annotations__.items()), function
         assert "min_peers: Optional[int] = None" in pydoc.render_doc(function, renderer=pydoc.plaintext), function
-    with open(os.path.join(os.path.dirname(__file__), "../../peer/api/python/README.md"), encoding="utf-8") as f:
-        rows = [[cell.strip("` ") for cell in line.split("|")] for line in f if re.match(r"\| `[a-z0-9_]+` \| ", line)]
+    pages = os.path.join(os.path.dirname(__file__), "../../peer")
+    with open(os.path.join(pages, "api/python/README.md"), encoding="utf-8") as f:
+        text = f.read()
+    rows = [[cell.strip("` ") for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| `[a-z0-9_]+` \| ", line)]
     page = {row[1]: row[3] for row in rows}
     assert len(page) == len(rows), "a row is there twice"
-    assert set(page) == set(_options.PEER_NAMES), set(page) ^ set(_options.PEER_NAMES)
-    wrong = {name: (page[name], default) for name, (default, _) in library.items() if page[name] != (default or "")}
+    with open(os.path.join(pages, "docs/flags.md"), encoding="utf-8") as f:
+        run = {name.replace("-", "_") for name in re.findall(r"^\| `--([a-z0-9-]+).*\*\(run\)\*", f.read(), re.M)}
+    flags = set(re.findall("`([a-z_]+)`", re.search(r"^- Flags of `hearsay peer`:(.*?)(?=^- )", text, re.M | re.S).group(1))) - {"simulate"}
+    assert len(page) + len(run) + len(flags) == len(set(page) | run | flags), "a keyword is described twice"
+    assert set(page) | run | flags == set(_options.PEER_NAMES), (set(page) | run | flags) ^ set(_options.PEER_NAMES)
+    assert flags - _options.SIMULATED == set(_options.PEER_NAMES) - _options.SIMULATED, flags - _options.SIMULATED
+    wrong = {name: (page[name], default) for name, (default, _) in library.items() if name in page and page[name] != (default or "")}
     assert not wrong, f"(the page, the library): {wrong}"
 
     f = np.zeros(3, np.float32)

@@ -1,7 +1,8 @@
 """The keyword arguments of Peer, local(), simulate() and torchrun(): names, types and error messages.
 
-RunOptions are the options of libhearsay, which hearsay_option_at() lists. A test compares RunOptions with the library and
-with the table in README.md. None stands for the default: the run's if the peer joins a run, else the library's.
+RunOptions are the options of libhearsay, which hearsay_option_at() lists. A test compares RunOptions with the library,
+README.md and the keys of the run in peer/docs/flags.md. None stands for the default: the run's if the peer joins a run,
+else the library's.
 """
 import difflib
 import inspect

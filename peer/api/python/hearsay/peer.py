@@ -185,9 +185,9 @@ class Peer:
     skip       patterns of the names of tensors that are not mixed: ("*.bn*.*", "embedding.weight")
     progress   True: a line with round, loss, drift, peers and bytes every 5 s on stderr. None: if stderr is a terminal
 
-    All other keyword arguments are options of the run and of this peer, described in the table of README.md. None stands
-    for the default: the run's if this peer joins a run, else the library's. `key` is required, and `rounds` is required at
-    a peer that begins a run. With model="lenet5" data="mnist", `hearsay peer` can join the run.
+    All other keyword arguments are options of the run and of this peer, described in README.md and in peer/docs/flags.md.
+    None stands for the default: the run's if this peer joins a run, else the library's. `key` is required, and `rounds` is
+    required at a peer that begins a run. With model="lenet5" data="mnist", `hearsay peer` can join the run.
 
     A Peer belongs to the process that made it, and may be used by one thread at a time. Forked children, such as workers of
     a DataLoader, do not disturb it. A Peer is a context manager: the end of the `with` block calls finish(), or leave() after
