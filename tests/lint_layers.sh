@@ -245,7 +245,7 @@ done < <({
     printf '%s\t\t\t\n' tests/*/*.[ch]
 } | check_files)
 for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,peer}/*/ peer/node/*/; do
-    [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
+    [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, where the next one goes"
 done
 
 # A header *_state.h defines the state of a module. Only the .c files of its own folder include it, apart from peer/node/state.h,
