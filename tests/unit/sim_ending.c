@@ -527,6 +527,71 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
+/* Asserts that `peer` ends within 60 s as a peer that the run ended without. */
+static void check_deserted(struct rig *r, uint32_t peer)
+{
+    struct verdict_facts f;
+    int code;
+    run_until(r, sim_now_us(r->world) + 60 * (int64_t)SECOND);
+    assert_true(sim_ended(r->world, peer, &code));
+    struct verdict o = ended(r, peer, &f);
+    if (o.kind != VERDICT_AWAY)
+        fail_msg("peer-%u: '%s'", peer, o.text);
+}
+
+/* A peer is stopped in the consensus phase, until the others have got a certificate and left. When it
+ * continues, it must notice that they have left, and not wait for --quorum-timeout. */
+static void test_deserted(void **state)
+{
+    (void)state;
+    for (int64_t k = 0; k < 5; k++) {
+        struct rig r;
+        rig_prepare(&r, 4, "ring");
+        r.config.configure = patient;
+        r.config.run.policy = RUN_SSP;
+        r.config.run.quorum = 0.5;
+        rig_open(&r);
+        while (rig_progress(&r, 2).round < ROUNDS - 1)
+            run_until(&r, sim_now_us(r.world) + SECOND / 100);
+        run_until(&r, sim_now_us(r.world) + k * SECOND / 10);
+        sim_stop(r.world, 2, true);
+        run_until(&r, sim_now_us(r.world) + 200 * (int64_t)SECOND);
+        sim_stop(r.world, 2, false);
+        check_deserted(&r, 2);
+        rig_close(&r);
+    }
+}
+
+/* The first peer with a frozen model is cut off before there is a certificate, until the others have
+ * got one and left. When the network works again, it must notice that they have left. */
+static void test_frozen_and_deserted(void **state)
+{
+    struct rig r;
+    uint32_t first = 0;
+    (void)state;
+    rig_prepare(&r, 4, "ring");
+    r.config.configure = patient;
+    r.config.run.quorum = 0.5;
+    rig_open(&r);
+    while (certificate_model(sim_node(r.world, first)) == CERTIFICATE_MIXING) {
+        run_until(&r, sim_now_us(r.world) + SECOND / 10000);
+        first = (first + 1) % 4;
+    }
+    assert_null(certificate_known(sim_node(r.world, first)));
+    for (int cut = 1; cut >= 0; cut--) {
+        for (uint32_t i = 0; i < 4; i++) {
+            if (i == first)
+                continue;
+            sim_cut(r.world, i, first, cut == 1);
+            sim_cut(r.world, first, i, cut == 1);
+        }
+        run_until(&r, sim_now_us(r.world) + cut * 100 * (int64_t)SECOND);
+    }
+    assert_int_equal(certificate_model(sim_node(r.world, first)), CERTIFICATE_WITHIN);
+    check_deserted(&r, first);
+    rig_close(&r);
+}
+
 /* A run of one peer must end at once after training. No other member can answer the finish protocol,
  * so the peer must not wait for it. */
 static void test_single_peer(void **state)
@@ -661,6 +726,8 @@ int main(void)
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),
         cmocka_unit_test(test_back_too_late),
+        cmocka_unit_test(test_deserted),
+        cmocka_unit_test(test_frozen_and_deserted),
         cmocka_unit_test(test_single_peer),
         cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_away_and_deserted),

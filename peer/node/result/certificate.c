@@ -394,5 +394,6 @@ bool certificate_possible(struct node *n)
 bool certificate_awaited(struct node *n)
 {
     return n->certificate->model == CERTIFICATE_WITHIN && certificate_possible(n)
+           && sessions_deserted(n->sessions) == SESSIONS_THERE
            && n->env.now_us - n->certificate->frozen_us < limit_us(n);
 }

@@ -70,7 +70,7 @@ bool certificate_covers(const struct node *n);
  * known, and enough voters are alive. */
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
- * certificate can still be decided, and less than --quorum-timeout plus 30 s has passed since the
+ * certificate can still be decided, the other members have not ended, and less than --quorum-timeout plus 30 s has passed since the
  * model was frozen. */
 bool certificate_awaited(struct node *n);
 

@@ -145,7 +145,9 @@ static bool is_away(const struct node *n)
     if (certificate_covers(n))
         return false;
     bool left_out = final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
-    return phases_status(n->phases).away || resume_deserted(n->resume) || left_out;
+    bool deserted = certificate_model(n) == CERTIFICATE_WITHIN && certificate_known(n) == NULL
+                    && sessions_deserted(n->sessions) != SESSIONS_THERE;
+    return phases_status(n->phases).away || resume_deserted(n->resume) || left_out || deserted;
 }
 
 void node_facts(const struct node *n, struct verdict_facts *f)

@@ -7,10 +7,11 @@
  *   contacts          members that the node wants a session   REDIAL_MIN_US (0.1 s), doubled up to
  *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
  *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
- *   dead members,     one at a time, in turn                  DEAD_REDIAL_ALONE_US (2 s) on
- *   if this peer has                                          average
- *   no session, or was
- *   cut off or paused
+ *   dead and finished  one at a time, in turn                 DEAD_REDIAL_ALONE_US (2 s) on
+ *   members, if this                                          average
+ *   peer has no session,
+ *   or was cut off or
+ *   paused
  *
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
  * intervals vary at random by 20 %. The interval of 2 s for dead members varies from 0 to 8 s.
@@ -331,8 +332,8 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
-/* A peer that has no session, or that was cut off or paused, dials a dead member every
- * DEAD_REDIAL_ALONE_US. It dials the dead members in turn rather than at random, because
+/* A peer that has no session, or that was cut off or paused, dials a dead or finished member every
+ * DEAD_REDIAL_ALONE_US. It dials these members in turn rather than at random, because
  * sessions_deserted() needs a result for each of them. */
 void dial_tick_dead(struct sessions *s)
 {
@@ -345,8 +346,8 @@ void dial_tick_dead(struct sessions *s)
     size_t first = alone ? s->next_dead++ : (size_t)rng_below(&s->env->rng, count);
     for (size_t i = 0; i < count; i++) {
         const struct member *m = members_at(s->env->members, (first + i) % count);
-        if (m->state != MEMBER_DEAD || !m->counts || m->record->n_addresses == 0
-            || s->env->fx->n_dials == NODE_DIALS_MAX)
+        bool due = failure_detector_missing(s, m) && (alone || m->state == MEMBER_DEAD);
+        if (!due || s->env->fx->n_dials == NODE_DIALS_MAX)
             continue;
         size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
         s->dead.busy = true;

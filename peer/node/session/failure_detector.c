@@ -279,23 +279,23 @@ void failure_detector_met(struct sessions *s, const struct link *l)
     s->n_refused = 0;
 }
 
-/* Returns the number of dead members that can be dialled. */
-static uint32_t missing(const struct sessions *s)
+bool failure_detector_missing(const struct sessions *s, const struct member *m)
 {
-    uint32_t n = 0;
-    for (size_t i = 0; i < members_count(s->env->members); i++) {
-        const struct member *m = members_at(s->env->members, i);
-        n += m->counts && m->state == MEMBER_DEAD && m->record->n_addresses > 0;
-    }
-    return n;
+    bool finished =
+        m->record->state == RECORD_FINISHED && !env_same_id(m->record->id, s->env->config.id);
+    return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* The other processes have ended if at least as many dials in a row were refused as there are dead
- * members. A timeout or a success starts the count again. A peer that was cut off waits longer than
+/* The other processes have ended if at least as many dials in a row were refused as members are
+ * missing. A timeout or a success starts the count again. A peer that was cut off waits longer than
  * one that was paused, because the other members may be restarting. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
-    uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
+    uint32_t n = 0;
+    if (s->away == SESSIONS_THERE || sessions_any(s))
+        return SESSIONS_THERE;
+    for (size_t i = 0; i < members_count(s->env->members); i++)
+        n += failure_detector_missing(s, members_at(s->env->members, i));
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
     bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
     MARK_IF(gone, "failure_detector: all other processes ended");

@@ -272,8 +272,8 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
-/* Returns whether this peer was cut off or paused, and the processes of all dead members have ended
- * since. The evidence is that their hosts have refused all dials of this peer for a while. If so,
+/* Returns whether this peer was cut off or paused, and the processes of all dead and finished members
+ * have ended since. The evidence is that their hosts have refused all dials of this peer for a while. If so,
  * returns SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
 /* Returns whether a connected peer has this peer's run and has started it. */

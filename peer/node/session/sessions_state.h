@@ -323,6 +323,9 @@ void failure_detector_tick(struct sessions *s);
 void failure_detector_lost(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session with a peer. */
 void failure_detector_met(struct sessions *s, const struct link *l);
+/* Returns whether a peer without sessions must dial the member to learn whether its process still
+ * exists: the member is dead, or has finished and is not monitored any more. */
+bool failure_detector_missing(const struct sessions *s, const struct member *m);
 /* Called when this peer has refused a session with member `id`, or the member has refused one with
  * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
  * REFUSAL_VALID_US. */
