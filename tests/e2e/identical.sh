@@ -10,7 +10,7 @@ equal()
 {
     local name=$1 run
     shift
-    run=(--peers 4 --model lenet5 --data glyphs --rounds 50 --policy sync --seed "$seed" "$@")
+    run=(--peers 4 --model lenet5 --data glyphs --rounds 30 --policy sync --seed "$seed" "$@")
     for way in local sim; do
         bounded "$HEARSAY" $way "${run[@]}" --json --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
         check "$name: hearsay $way ends with 0" [ $? = 0 ]

@@ -99,8 +99,7 @@ local, qg, lam = apart("local"), apart("qg"), apart("decentlam")
 print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg, {lam:.3g} with decentlam")
 assert qg < 0.7 * local and lam < 0.7 * local
 PY
-goes_on qg --momentum-kind qg --compress qsgd:4
-goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4
+goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 800
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 goes_on averaged --momentum-kind averaged --compress qsgd:4
 refuses "averaged momentum of Adam" 'momentum-kind averaged: needs --optimiser sgd' --momentum-kind averaged --optimiser adam
@@ -163,7 +162,7 @@ check "outer: it is another training than without" [ "$(tensors sim-outer)" != "
 equal outer-overlap --topology ring --outer nesterov:0.7:0.5 --local-steps 3 --overlap 1 --compress topk:0.1
 equal outer-allreduce --mixer allreduce --outer nesterov:0.7:0.9 --local-steps 4 --lr 0.003
 equal outer-ps --mixer ps --outer nesterov:0.7:0.5 --local-steps 4
-goes_on outer --outer nesterov:0.7:0.5 --local-steps 3 --compress qsgd:4
+goes_on outer-trigger --outer nesterov:0.7:0.5 --trigger 2 --local-steps 3 --compress qsgd:4
 for way in train local; do
     peers=() out=one-$way
     [ $way = train ] && out=one-train/peer-0 || peers=(--peers 1)
@@ -193,7 +192,6 @@ empty()
 check "  with empty deltas, as many over TCP as in the simulation" eval \
     '[ "$(empty sim-trigger.out)" -gt 100 ] && [ "$(empty sim-trigger.out)" = "$(empty local-trigger.out)" ]'
 check "  and none without a trigger" [ "$(empty sim-trigger-off.out)" = 0 ]
-goes_on trigger --trigger 2 --compress qsgd:4
 refuses "trigger of updates" 'trigger 2: needs --mixer choco' --trigger 2 --mixer average
 refuses "trigger and auto" 'trigger 2: needs a codec in --compress, not auto' --trigger 2 --compress auto
 refuses "trigger and layers" 'trigger 2: cannot be combined with --overlap layer' --trigger 2 --overlap layer
@@ -256,7 +254,6 @@ for way in "local", "sim":
         of = {line["round"]: (line["local_steps"], line["steps_done"]) for line in lines if line["settle_rounds"] == 0}
         assert all(of[r] == ((1, r) if r <= 20 else (5, 20 + 5 * (r - 20))) for r in range(1, 60)), of
 PY
-goes_on post-local --local-steps 3 --post-local 800 --compress qsgd:4
 for post in 0 40; do
     bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local $post --epochs 1 --seed "$seed" --json \
         >epochs-$post.out 2>epochs-$post.err </dev/null
