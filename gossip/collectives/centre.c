@@ -349,10 +349,9 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* Encodes the difference between the server's model z and `copy`, the model that the workers of
- * this answer were sent last. Adds the decoded difference to `copy`. If other workers share `copy`,
- * the workers of this answer first get a duplicate of it. Returns false if memory is exhausted or
- * the difference is not finite. */
+/* Encodes z - copy, the change of the server's model since the last answer to these workers, and
+ * adds the decoded difference to `copy`. If other workers share `copy`, these workers first get a
+ * duplicate of it. Returns false if memory is exhausted or the difference is not finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {
     const struct mixing *m = c->config.mixing;

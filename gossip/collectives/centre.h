@@ -60,7 +60,7 @@ struct centre_worker
     /* clock: number of rounds that the worker has done, as far as the server knows. have: round of
      * the last answer that the worker received, as the worker itself has reported it. */
     uint64_t clock, have;
-    bool waits; /* True: the worker waits for the answer for round `clock`. */
+    bool waits; /* True: the worker waits for the answer to its last push or request. */
     /* True: the worker has no copy, so its next answer is the whole model. */
     bool whole;
     uint64_t told; /* Round of the last answer that was sent to the worker. */
@@ -82,11 +82,11 @@ struct centre_config
     /* Mode, which decides when pushes are added and workers are answered (table at the top of this
      * file). `sync`: sync. `bounded`: ssp. Both false: async. */
     bool sync, bounded;
-    /* Largest number of rounds by which a worker may be ahead of the slowest worker. Used if
-     * `bounded` is true. */
+    /* ssp only: largest number of rounds by which a worker may be ahead of the slowest worker. */
     uint32_t staleness;
     const float *z; /* Model with which the server starts, n_floats values. */
-    /* Round of the run after which `z` is the model. 0: z is the initial model of the run. */
+    /* Round of the run after which the start model was made. 0: it is the initial model of the
+     * run. */
     uint64_t round;
 };
 
@@ -157,14 +157,13 @@ struct centre_answer
     struct centre_worker *to[CENTRE_COUNTED_MAX];
     uint32_t n;
     bool whole;
-    /* Round after which the model of this answer was current. In sync mode it is the server's
-     * round, otherwise the number of rounds that the answered worker has done. */
+    /* Round to which the answer belongs. sync: round of the server's model. ssp and async: number
+     * of rounds that the answered worker has done. */
     uint64_t round;
     /* The server's model (dim floats) and its running statistics. Set if the answer is the whole
      * model. */
     const float *model, *statistics;
-    /* Number of bytes of the compressed answer that centre_answer() has written to `coded`. Set if
-     * the answer is not the whole model. */
+    /* Number of bytes of the compressed answer. Set if the answer is not the whole model. */
     size_t n_coded;
 };
 

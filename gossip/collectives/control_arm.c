@@ -82,8 +82,9 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Returns true if, while corrections are sent, the replica of the edge is too far from the model.
- * Before the first correction this is always so, because empty deltas do not move the replica. */
+/* Returns whether the edge's replica is too far from the model to mix over this edge. False while
+ * no corrections are sent. When corrections begin, true until the first one is made: empty deltas
+ * do not move the replica. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

@@ -11,16 +11,16 @@
 
 #include "gossip/mixers/mixer.h"
 
-/* Data that the three mixers share. Must be the first field of each mixer's own data in
- * m->state. */
+/* Data that the mixers allreduce, sma and ps have in common. Must be the first field of each
+ * mixer's own data in m->state. */
 struct control_arm
 {
     bool corrects; /* True: deltas of the consensus phase are corrections. */
     /* Model that the all-reduce or the parameter server computed for the next mix(), n_floats
      * values. NULL: none. */
     const float *result;
-    uint64_t round; /* Round of the run after which `result` is the model. */
-    uint64_t view;  /* Hash of the members whose models `result` combines, from members_view(). */
+    uint64_t round; /* Round of the run to which the computed model belongs. */
+    uint64_t view;  /* Hash of the members whose models were combined, from members_view(). */
 };
 
 /* Passes to the next mix() the model that the all-reduce or the parameter server computed for a

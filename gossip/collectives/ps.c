@@ -16,13 +16,13 @@ struct ps
 {
     struct control_arm arm;
     float *base; /* Last model that the worker received from the server, n_floats. */
-    /* Round after which the server's model was `base`. 0: the server has not answered yet. */
+    /* Round of the server's last answer. 0: the server has not answered yet. */
     uint64_t round;
     /* Part of this peer's updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the value that `withheld` takes when the server has added the push of round `pushed`.
-     * none: a vector of dim zeros. */
+    /* rest: part of the updates that stays unsent once the server has added the last push. none: a
+     * vector of dim zeros. */
     float *rest, *none;
     uint64_t pushed;
 };

@@ -23,10 +23,9 @@ extern const struct mixer mixer_ps;
  * values. Sets *round to the round of that answer, or to 0 if there was none and the model is the
  * initial model x0. Called between jobs. */
 const float *ps_base(const struct mixing *m, uint64_t *round);
-/* Writes the push of `round` to `out` and returns its length in bytes, at most ps_push_bound().
- * Called after the local steps of the round. Returns 0 if the model is not finite. A second call
- * for the same round writes the same bytes, except with codecs that depend on their previous
- * message. O(dim). */
+/* Writes the push of `round` to `out` after the local steps of the round. Returns its length in
+ * bytes, at most ps_push_bound(), or 0 if the model is not finite. A second call for the same round
+ * writes the same bytes, unless the codec depends on its previous message. O(dim). */
 size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out);
 size_t ps_push_bound(const struct mixing *m);
 

@@ -72,9 +72,9 @@ enum {
     CODEC_LEVELS_RUNGS = 8, /* Number of codec levels. */
     /* Level at which a peer begins. Models drift apart fastest in the first rounds. */
     CODEC_LEVELS_FIRST = 3,
-    /* Level at which a peer begins if there are more than CODEC_LEVELS_BLIND rounds between two
-     * drift figures. The figures of small models are rare, because a sketch is long compared with
-     * their deltas. A denser level costs few bytes for such a model. */
+    /* Level at which a peer begins if drift figures are more than CODEC_LEVELS_BLIND rounds apart,
+     * as for small models: their deltas are short, so few of them may carry a sketch. A denser
+     * level costs few bytes for such a model. */
     CODEC_LEVELS_SAFE = 5,
     /* Largest number of rounds between two drift figures at which a peer begins at
      * CODEC_LEVELS_FIRST. If figures are rarer, it begins at CODEC_LEVELS_SAFE. */
@@ -151,9 +151,9 @@ struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
 /* Saves the state to a checkpoint, or restores it, as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Returns what determines the level of deltas. "link": the floor. "drift": the drift. "price": the
- * level that the drift requires is too expensive, or, while the drift is unknown, the first level
- * is too expensive. */
+/* Returns what determines the level of deltas. "link": the link has room for this level. "drift":
+ * the consensus distance. "price": the required level is too expensive, or, before the first figure
+ * of the drift, the first level is. */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, the squared distance of the local steps of one round. */

@@ -85,23 +85,19 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Returns whether each end knows all exchanges that the other end has applied. This holds if both
- * ends, or neither of them, are still in the state of their checkpoints. If only one end is, the
- * same two processes must have continued this epoch together before. All exchanges since then were
- * between these two processes, so a delta that this end lacks was only lost with the session and
- * can be sent again. */
+/* Returns whether this epoch can continue on the new session (rule 3 of edge.h). If only one end
+ * was restored from a checkpoint, it may lack exchanges that the other end has applied. The
+ * exception: the same two processes have continued this epoch before, so the deltas that one of
+ * them lacks are still stored. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
     return e->said == e->theirs.restored || met;
 }
 
-/* Applies rule 3 at the top of edge.h. If this peer is one exchange ahead, the neighbour needs the
- * previous delta (`prev`), and the edge is reset if that delta is not stored. If this peer is one
- * exchange behind, the neighbour has applied this peer's delta of the round (`cur`). If that delta
- * is not stored, this peer was restored from an older checkpoint. A new delta would differ, so the
- * edge is reset. The neighbour does not notice the reset now. Its next delta has the wrong epoch,
- * and this peer answers it with an EDGE. */
+/* Continues or resets the edge, by rule 3 at the top of edge.h. The edge is reset if a delta that
+ * one end lacks is no longer stored, because a delta made again would differ. The neighbour learns
+ * of such a reset when this peer answers its next delta, of the old epoch, with an EDGE. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -113,9 +109,9 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
-        /* This edge was restored from a checkpoint. Stored deltas of the neighbour may come from an
-         * earlier process of the neighbour, and its present process may compute different ones. The
-         * neighbour sends its deltas again, so the stored ones are dropped. */
+        /* After a restore from a checkpoint, received deltas are dropped, because the neighbour
+         * sends its deltas again. Those that are stored may come from an earlier process of the
+         * neighbour and may differ. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;

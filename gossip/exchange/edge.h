@@ -98,10 +98,11 @@ struct edge_got
     bool full; /* True: this slot holds a complete delta of the neighbour. */
     struct wire_delta head;
     struct sketch_message sketch;
-    uint8_t *bytes; /* Buffer with room for the `cap` bytes given to edge_init(). */
-    size_t n_bytes; /* Length of the payload at the start of `bytes`, if `full`. */
-    /* Number of payload bytes of the delta that have arrived in fragments. They lie at the end of
-     * `bytes`. Used only while `full` is false. */
+    /* Payload of the delta. There is room for the longest payload, given to edge_init(). */
+    uint8_t *bytes;
+    size_t n_bytes; /* Length of the payload of a complete delta, in bytes. */
+    /* Number of payload bytes of an incomplete delta that have arrived in fragments. They lie at
+     * the end of the buffer. */
     size_t n_parts;
 };
 
@@ -124,11 +125,11 @@ struct edge
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
-    /* Value of the field `restored` in the last EDGE that this peer sent. This copy is needed
-     * because a job that commits an exchange clears `restored`. */
+    /* True: the last EDGE that this peer sent said that the edge was restored from a checkpoint. A
+     * copy is needed, because a job that commits an exchange clears `restored`. */
     bool said;
     bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
-    bool heard; /* True: the neighbour's EDGE has arrived on this session, and is in `theirs`. */
+    bool heard; /* True: the neighbour's EDGE has arrived on this session. */
     struct wire_edge theirs;
     /* True: the edge was restored from a checkpoint, and has committed nothing since. */
     bool restored;
@@ -139,10 +140,10 @@ struct edge
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;
-    /* True: the node must send `prev` (resend_prev) or `cur` (resend_cur). resend_cur is also set
-     * for a new delta. */
+    /* True: the node must send the previous delta (resend_prev) or the current one, which may be
+     * new (resend_cur). */
     bool resend_prev, resend_cur;
-    /* cur: this peer's delta of round `round`. prev: its delta of the round before. */
+    /* This peer's delta of the current round, and its delta of the round before. */
     struct edge_sent cur, prev;
     /* Deltas received from the neighbour. Its delta of round r is in got[r % 2]. */
     struct edge_got got[2];
@@ -181,8 +182,8 @@ struct edge
     uint64_t n_mismatches;
     /* Number of exchanges that the outlier filter refused or found suspect. Cleared by the node. */
     uint64_t n_distrusted;
-    /* True: at least one of the exchanges in `n_distrusted` was found suspect by the outlier
-     * filter. Cleared by the node. */
+    /* True: an exchange was found suspect by the outlier filter, not only refused. Cleared by the
+     * node. */
     bool suspect;
 };
 
@@ -198,10 +199,10 @@ void edge_close(struct edge *e);
  * reset. */
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
-/* Records the neighbour's EDGE message. Returns true if this peer has not sent its own EDGE on this
- * session. The caller must then send it (edge_ask()) before it calls edge_agree(). An EDGE that
- * answers another one has an odd nonce and is never answered, because two ends with crossing
- * messages would otherwise answer each other endlessly. */
+/* Records the neighbour's EDGE message. Returns true if this peer still has to send its own EDGE on
+ * this session: the caller sends it (edge_ask()) before it calls edge_agree(). An EDGE with an odd
+ * nonce is an answer and is never answered; otherwise crossing messages would be answered
+ * endlessly. */
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
 /* Applies rule 3 at the top of this file if both EDGE messages have been exchanged. Sets `reset`,
@@ -209,10 +210,9 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * open now. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Pauses the exchanges. link_lost true: both ends must send EDGE again. False: the session is up
- * but the neighbour is silent, and the node sets EDGE_OPEN when the neighbour is heard again.
- * Received fragments of a delta are kept, because the neighbour may still send the other fragments
- * over the same session. */
+/* Pauses the exchanges. link_lost: the session is lost, so both ends must send EDGE again. False:
+ * the neighbour is silent, and the node sets EDGE_OPEN when it is heard again. Received fragments
+ * of a delta are kept, because the same session may still deliver the other fragments. */
 void edge_pause(struct edge *e, bool link_lost);
 /* Discards the received fragments of deltas. Called when the session is lost or the neighbour
  * closes the edge, because the neighbour does not continue an unfinished delta after that. */
@@ -228,9 +228,8 @@ enum edge_verdict {
 /* Checks epoch, round and header of a received delta. The caller checks the payload. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
 /* Checks a fragment of a delta, and stores it if it is accepted. Fragments arrive from the end of
- * the delta to its start: m->after is the number of bytes of the delta that follow the fragment. A
- * fragment with m->after = 0 is the first one of a delta and replaces all fragments received
- * before. */
+ * the delta to its start: m->after is the number of bytes of the delta that follow the fragment.
+ * m->after = 0 begins a delta and discards all earlier fragments. */
 enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
 /* Completes a delta that edge_check() accepted. If the delta has no payload, the received fragments
  * become its payload. That payload is valid until the next delta or fragment of this edge. */

@@ -96,10 +96,9 @@ void gamma_init(struct gamma *g, double fixed_value);
  * per committed exchange, before the models are mixed. */
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
-/* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if rho is
- * small, and 0 if replicas lag by half of the models' distance or more. Momentum would then repeat
- * the lag in each round, and the models would move apart without bound (seen on a ring of 32).
- * Called before gamma_next(). */
+/* Returns the share of the momentum that this exchange may use, in [0, 1]: 1 if rho is small, 0 if
+ * the replicas lag by half of the models' distance or more. Otherwise momentum would repeat the lag
+ * in each round, and the models would move apart without bound. Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 
 /* Records d2 = D^2, where D = |b - a| is the distance of the two replicas in this exchange. Returns

@@ -45,11 +45,11 @@
 #include <stdbool.h>
 
 enum {
-    /* First limit of the distance |b - a|, as a multiple of the largest distance known for the
-     * edge. An exchange is refused if its distance is above this limit and above the second one. */
+    /* An exchange is refused if |b - a| exceeds this multiple of the largest distance known for the
+     * edge, and also the limit OUTLIER_FILTER_WAYS. */
     OUTLIER_FILTER_TIMES = 32,
-    /* Second limit of the distance |b - a|, as a multiple of this peer's distance |x - x0| from the
-     * initial model. */
+    /* An exchange is refused if |b - a| exceeds this multiple of |x - x0|, this peer's distance
+     * from the initial model, and also the limit OUTLIER_FILTER_TIMES. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
     OUTLIER_FILTER_APART = 16,
@@ -64,8 +64,8 @@ enum {
  * read. */
 struct outlier_filter
 {
-    /* Largest D^2 = |b - a|^2 of this epoch. After the edge was suspect, earlier epochs are
-     * included. 0: no exchange yet. */
+    /* Largest D^2 = |b - a|^2 of this epoch, or of all epochs once the edge has been suspect. 0: no
+     * exchange yet. */
     double most2;
     double last2; /* D^2 = |b - a|^2 of the last exchange. 0: no exchange yet in this epoch. */
     /* Sum of gamma w, the share of b - a that moves x, over the exchanges since the edge became

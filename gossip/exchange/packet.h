@@ -15,7 +15,7 @@
 struct packet
 {
     uint32_t refs; /* Number of references. 0: the packet is in the pool's free list. */
-    /* len: number of bytes that are used. cap: number of bytes for which `bytes` has room. */
+    /* len: number of bytes that are used. cap: number of bytes for which there is room. */
     size_t len, cap;
     struct packet_pool *pool;
     struct packet *next; /* Next packet in the pool's free list. */

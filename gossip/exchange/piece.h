@@ -65,8 +65,8 @@ struct piece_view
 {
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
-    /* Sketches of the pieces that arrived, of the initial model, and of each source's own model.
-     * The sketch of a source is NULL if the source has not sent it or was excluded. */
+    /* Sketches of the pieces that arrived (come), of the initial model, and of each source's own
+     * model. An element of own[] is NULL if the source has not sent it or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 
@@ -86,9 +86,9 @@ enum piece_verdict {
 /* Judges all pieces that came from `source` by the sketches of the other sources. */
 enum piece_verdict piece_judge(const struct piece_view *v, size_t source);
 
-/* For a source with verdict PIECE_DISPUTED: sets *other to the number of the one other source that
- * has sent sketches. Returns whether the pieces from `source` are at least as far from the initial
- * model as the same pieces of the other source's model. */
+/* For a source with verdict PIECE_DISPUTED: compares it with the only other source that has sent
+ * sketches, *other. Returns true if the pieces from `source` are at least as far from the initial
+ * model as the same pieces of *other, so `source` is more likely to be wrong. */
 bool piece_further(const struct piece_view *v, size_t source, size_t *other);
 
 #endif

@@ -65,21 +65,18 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- averaging windows ---- */
 
-/* A model gets one correction from each neighbour, and each sum is rounded by at most 2^-24 of its
- * value. The values in a sketch are rounded, too. These errors are independent, so their squares
- * add up. The figures are computed from replicas and sketches, which do not show these errors. A
- * bound of the errors is therefore added to the figures. */
+/* Replicas and sketches do not show how the models are rounded, so this bound is added to the
+ * figures. A model gets one correction from each neighbour, and each is rounded by at most 2^-24 of
+ * its value, as are the values of a sketch. The errors are independent, so their squares add up. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
-/* Returns the spectral gap from which the window length is derived. It is the guess 3 / reach^2, or
- * 4/5 of the measured gap if the measured gap is below the guess. `reach` is the largest number of
- * hops from the first member. The guess fits a ring, and is below the gap of a torus. The guess is
- * far too large for a star, or if only few edges join two halves of the graph. Too large a gap
- * makes figures wrong, whereas too small a gap only makes windows longer. With 4/5 of the gap, the
- * slowest error of the averages decays as far as the other errors. */
+/* Returns an estimate of the spectral gap of the graph, from which the window length is derived:
+ * 3/reach^2, or 4/5 of the measured gap if that is clearly less. Too large an estimate makes
+ * figures wrong; too small an estimate only makes windows longer. reach: largest number of hops
+ * from the first member. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
@@ -104,8 +101,8 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-/* Begins a window of averaging, with the sketch of the model x. The window also computes u, the
- * mean of the squared distances v that the previous window found at each peer. If the previous
+/* Begins a window of averaging with the sketch of the model x. The window also averages v, the
+ * squared distance from the mean that each peer found in the previous window. If the previous
  * window was cut short, there is no v. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
@@ -138,11 +135,9 @@ static double ratio(double distance2, double q)
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* Returns whether xi2 is not a valid estimate of Xi^2, the squared consensus distance. Xi^2 is the
- * mean of n squared distances. own2, the squared distance of this peer, is one of them, so n xi2
- * should be at least own2. If n xi2 is less than half of own2, a peer reported too small a
- * distance. The estimate is also invalid for n = 1, because a single model has no consensus
- * distance. */
+/* Returns whether xi2 is no valid estimate of Xi^2. A single model (n = 1) has no consensus
+ * distance. Otherwise Xi^2 is the mean of n squared distances, of which own2 is one, so n xi2 below
+ * own2 / 2 means that a peer reported too small a distance. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
@@ -407,10 +402,9 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
     return true;
 }
 
-/* Returns whether averaging is no longer correct at this peer. Averaging is correct only if each
- * peer has exchanged with every neighbour in every round since the first one, among the same
- * members. A peer at which this is not so reports it to its neighbours in its next message
- * (put_word()). Such reports spread as fast as the wrong averages do. */
+/* Returns whether the averages of this peer are wrong from now on. They are correct only if each
+ * peer has exchanged with every neighbour in every round, among the same members. Neighbours learn
+ * of it from this peer's next message (put_word()). */
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
@@ -470,8 +464,8 @@ void sketch_passed_over(struct sketch *k)
 
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
-    /* Each window that ends gets the key own_begun + 1. Without `anew`, the open window gets this
-     * key. With `anew`, the open window is cut short, and the next one gets it. */
+    /* The next window that ends gets the key own_begun + 1. With `anew` this is not the open
+     * window, which is cut short. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 

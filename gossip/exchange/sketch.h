@@ -58,7 +58,7 @@ enum {
 struct sketch_moment
 {
     uint64_t view; /* Number that identifies the current set of members. */
-    /* This peer's position in the trees over these members. mixing_beat() sets its `pace`. */
+    /* This peer's position in the trees over these members. mixing_beat() sets part of it. */
     struct tree_aggregation_place place;
     bool draining;    /* True: this peer makes no new deltas. */
     size_t n_commits; /* Number of exchanges that the job committed. */
@@ -124,8 +124,9 @@ struct sketch
     size_t dim;   /* Number of trained parameters of a model. */
 
     bool disturbed; /* True: figures come from tree aggregation. Never becomes false again. */
-    bool beaten;    /* True: a job with neighbours has been recorded, at round `last` or earlier. */
-    uint64_t last;  /* Round count at the last call of sketch_beat(). */
+    /* True: sketch_beat() was called at least once while this peer had neighbours. */
+    bool beaten;
+    uint64_t last; /* Round count at the last call of sketch_beat(). */
     /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
     uint64_t surveyed;
     /* Offset that is added to round counts of tree aggregation. With it, own_begun does not
@@ -136,8 +137,8 @@ struct sketch
     /* The current window of averaging. */
     bool open;  /* True: an averaging window has begun and has not ended. */
     bool began; /* True: a window began with the last call of sketch_beat(). */
-    /* Number that identifies the set of members when the window began. If the set changes,
-     * `disturbed` is set. */
+    /* Number that identifies the set of members when the window began. A change of the set ends
+     * averaging by gossip for the rest of the run. */
     uint64_t view;
     uint64_t round;    /* Round count when the window began. */
     uint32_t window;   /* Number of the current averaging window. */
@@ -148,7 +149,8 @@ struct sketch
     /* at: the current averages. before[0]: the averages after the last job that mixed. before[1]:
      * after the job that mixed before it. */
     struct sketch_average at, before[2];
-    size_t mixed; /* Number of exchanges of the current window since `beats` was last increased. */
+    /* Number of exchanges mixed in the current window since the last call of sketch_beat(). */
+    size_t mixed;
     /* Number of jobs of the current window that mixed with at least one neighbour. */
     uint32_t beats;
     uint32_t n_beats; /* K: number of exchanges per edge after which a window of averaging ends. */
@@ -172,7 +174,7 @@ struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
     uint32_t window; /* Number of the window to which the replicas belong. */
-    uint32_t round;  /* Number of exchanges committed in the window `window`. */
+    uint32_t round;  /* Number of exchanges committed on this edge in the current window. */
     struct tree_aggregation_pair survey;
 };
 

@@ -263,10 +263,9 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
     e->restored = s->reading;
-    /* If the checkpoint has no own delta of this epoch, this peer made its first delta after the
-     * checkpoint. The neighbour may have applied that delta, which this process cannot send again,
-     * so the edge must be reset. If only `cur` is missing, the edge was not used in the round of
-     * the checkpoint. */
+    /* If the checkpoint has no own delta of this epoch, this peer has made its first one after the
+     * checkpoint. The neighbour may have applied it, and it cannot be sent again, so the edge is
+     * reset. */
     if (s->reading && e->cur.payload == NULL && e->prev.payload == NULL)
         e->epoch = 0;
 }

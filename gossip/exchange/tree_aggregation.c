@@ -21,10 +21,9 @@ static uint64_t period(const struct tree_aggregation_place *p)
     return p->pace > way ? p->pace : way;
 }
 
-/* Returns the number of rounds between two measurements (windows) in the consensus phase. It is
- * smaller than in training, because the end of the run depends on the figures. A measurement is
- * stored for at least twice this number of rounds, in which messages travel up and down the
- * tree. */
+/* Returns the number of rounds between two measurements in the consensus phase. Measurements are
+ * more frequent than in training, because the end of the run depends on them. A measurement is
+ * stored for at least twice this time, in which messages must travel up and down the tree. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;
@@ -67,10 +66,9 @@ static size_t tree_of(uint64_t index)
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Sets this peer's position in the spanning trees. If the trees have changed, drops all stored
- * reports of distances: the other peers could not tell reports over the old and over the new trees
- * apart. This peer then reports only measurements (drift windows) that begin in this round or
- * later. */
+/* Sets this peer's position in the spanning trees. After a change of the trees all stored reports
+ * are dropped, because no peer can tell reports of the old and the new trees apart. This peer then
+ * reports only measurements that begin in this round or later. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {
@@ -110,8 +108,8 @@ static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_su
     a->settling |= b->settling;
 }
 
-/* Returns whether the sum of a window includes this peer and all its subtrees, but the final result
- * is not known yet. */
+/* Returns whether this peer and all its subtrees have reported for a window that has no final
+ * result yet. */
 static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
@@ -266,9 +264,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the full index of a window, of which a message contains only the lower bits. Of all
- * indices with these lower bits, the window has the one that is closest to the latest window at
- * this peer. */
+/* Returns the full index of a window, of which a message contains only the lower bits: of all
+ * indices with these bits, the closest to this peer's latest window. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;

@@ -73,7 +73,7 @@ enum tree_aggregation_role {
 struct tree_aggregation_pair
 {
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
-    /* Version number of the trees for which all other fields, except `quiet`, are valid. */
+    /* Version number of the trees to which the state of this edge belongs. */
     uint64_t built;
     /* For each slot: index of the measurement window for which this child's report was added to the
      * sum. */
@@ -81,8 +81,8 @@ struct tree_aggregation_pair
     /* For each slot: index of the measurement window for which a report or result was sent over
      * this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last measurement window whose start was announced over this edge. 0: nothing was
-     * announced. An announcement before the first window counts as 1. */
+    /* Index of the last measurement window whose start this peer has sent over this edge. 0:
+     * none. */
     uint64_t told;
     /* Number of deltas since the last report or result was sent over this edge. */
     uint64_t quiet;
@@ -102,7 +102,7 @@ struct tree_aggregation_sum
 struct tree_aggregation_slot
 {
     uint64_t index; /* Index of the measurement in this slot. 0: the slot is empty. */
-    /* True: the measurement has begun at this peer, and `sum` includes its model. */
+    /* True: the measurement has begun at this peer, and the sum includes its model. */
     bool began;
     uint64_t round; /* Round count when the measurement began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
@@ -110,12 +110,12 @@ struct tree_aggregation_slot
     double local2;
     float s[SKETCH_K];   /* Sketch of this peer's model when the measurement began. */
     uint32_t n_children; /* Number of children that have reported for this measurement. */
-    bool done;           /* True: `sum` is the final sum over all peers. */
-    /* True: the result is known (`done`), and Xi has changed little since the measurement began
-     * ("sharp", see the top of this file). */
+    bool done;           /* True: the sum over all peers is known. */
+    /* True: the result is known, and Xi has changed little since the measurement began ("sharp",
+     * see the top of this file). */
     bool sharp;
-    /* Sum over all peers if `done`. Otherwise the sum over this peer, if `began`, and over the
-     * subtrees of the children that have reported. */
+    /* Sum over all peers once it is known. Before that: sum over this peer, if it has begun, and
+     * over the subtrees of the children that have reported. */
     struct tree_aggregation_sum sum;
 };
 

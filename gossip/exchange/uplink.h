@@ -85,8 +85,7 @@ enum {
 /* Sums over the bursts of a link (bytes sent without a pause). Initialise with zeros. */
 struct uplink_bursts
 {
-    /* n: number of bursts. bytes: sum of their bytes. us: sum of their durations in
-     * microseconds. */
+    /* Number of bursts, sum of their bytes, and sum of their durations in microseconds. */
     double n, bytes, us;
 };
 
@@ -114,8 +113,8 @@ struct uplink
      * of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
     uint32_t left; /* Level from which the floor has fallen last. */
-    /* n_wait: number of further calls of uplink_look() during which the floor does not rise to the
-     * level `left` or above. wait: value to which n_wait was set at the last fall of the floor. */
+    /* n_wait: number of calls of uplink_look() for which the floor does not rise again to the level
+     * from which it fell last, or above. wait: n_wait at the time of that fall. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of

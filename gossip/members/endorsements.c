@@ -36,9 +36,9 @@ static bool is_gone(const struct members *m, uint16_t place)
     return state == MEMBER_DEAD || state == MEMBER_LEFT;
 }
 
-/* Finds the place at which an endorsement of `member` by `voucher` is stored. *place: the
- * endorsement to overwrite, or NULL to append a new one. Returns false if the voucher already has
- * the maximum number of endorsements and none of them may be overwritten. */
+/* Finds the place for an endorsement of `member` by `voucher`: an endorsement to overwrite
+ * (*place), or NULL to append one. Returns false if the voucher has the maximum number of
+ * endorsements and none of them may be overwritten. */
 static bool place_for(const struct members *m, uint16_t voucher, uint16_t member,
                       struct vouch_slot **place)
 {
@@ -147,7 +147,7 @@ struct graph_of_vouches
     /* Number of endorsements on the shortest path to each member. NOBODY: not reachable. */
     uint16_t *level;
     uint16_t *reached; /* Reachable members, the nearest to this peer first. */
-    /* Index of each member in `reached`. A dominator comes before the members that it dominates. */
+    /* Order of the reachable members: a dominator comes before the members that it dominates. */
     uint16_t *rank;
     /* Some members lie on every path from this peer to a member. dominator: of these, the last one
      * before the member; this peer if there is none. label: of these, the first one; the member

@@ -43,7 +43,7 @@ struct members
     struct members_crypto crypto;
     struct records *records; /* Store of records: owned, or shared with other tables. */
     bool owns_records;
-    /* This peer's own record. It is not in the store `records`, because it changes. */
+    /* This peer's own record. It is not in the shared store, because it changes. */
     struct record self;
     struct table table;
     /* First and last slot of the queue of slots with unsent changes, oldest change first. */
@@ -58,7 +58,7 @@ struct members
     /* Change counter: number of calls so far that may have changed the state of a member. */
     uint64_t n_changes;
     bool reopened; /* True: the end of the run was aborted (members_reopen()). */
-    /* Value of the first `now_us` that was passed to this table, in microseconds. -1: none yet. */
+    /* First time that was passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 
     /* The fields from `audience` on are written by dissemination.c only. */

@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    /* Step by which this process raises its incarnation above that of a second process with the
-     * same identity. Only a process that has received the raised record makes a record that is
-     * still higher, so such a record proves that the second process is running. */
+    /* Step by which this process raises its incarnation above that of a duplicate of its identity.
+     * A record with a still higher incarnation proves that the duplicate is running, because its
+     * maker must have received the raised record. */
     ABOVE_OTHER = 1000,
 };
 
@@ -208,9 +208,8 @@ static uint64_t above_other(uint64_t incarnation)
 }
 
 /* Merges a record about this peer that another process has made: an earlier process of this peer,
- * or a second process with the same identity. The own record must override it. If the other record
- * names the boot id of this process, the other process has received the own record, so it is
- * running now. */
+ * or a duplicate that runs now. The own record must override it. A duplicate is proven if the
+ * record names this process's boot id, because its maker must have received the own record. */
 static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     bool regains = r->initial && !m->self.initial;
@@ -351,9 +350,9 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* ---- accusations ---- */
 
-/* Returns the index at which an accusation may be stored: a free index, or else an accusation of a
- * later incarnation, which an accusation of the current incarnation may replace. Returns
- * MEMBERS_ACCUSERS if there is no such index or the accusation is already stored. */
+/* Returns the index at which accusation `a` may be stored, or MEMBERS_ACCUSERS if there is none or
+ * `a` is already stored. In a full array, an accusation of the current incarnation may replace one
+ * of a later incarnation. */
 static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;

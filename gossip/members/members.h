@@ -42,8 +42,8 @@ struct member
 {
     /* The member's record, shared between tables (gossip/members/records.h). Never NULL. */
     const struct record *record;
-    /* Array of n_accusers accusations. Some may name a later incarnation than `record` has.
-     * NULL: none. */
+    /* Array of n_accusers accusations. Some may name a later incarnation than the member's record
+     * has. NULL: none. */
     struct accusation *accusation;
     /* In state SUSPECT: time at which the member becomes DEAD. In state DEAD or LEFT: time at which
      * it reached this state. */
@@ -128,12 +128,12 @@ enum members_verdict {
     /* The table has changed, and two processes run with one identity: a record of the member's
      * earlier process arrived after one of its later process. Reported once per member. */
     MEMBERS_TWICE,
-    /* This peer's identity is used by another process, too, which has answered this process's
-     * record. The other process started later than this process. */
+    /* A duplicate of this peer's identity is proven: another process has answered this process's
+     * record. This process started first, so it continues. */
     MEMBERS_CLONED,
-    /* This peer's identity is used by another process, too, which has answered this process's
-     * record. The other process started earlier, so this process must give up. members_dirty()
-     * returns this process's answer. */
+    /* A duplicate of this peer's identity is proven: another process has answered this process's
+     * record. The other process started first, so this one must give up. members_dirty() returns
+     * its answer. */
     MEMBERS_CLONE,
     /* The statement was dropped: the table has WIRE_MEMBERS_MAX members, or memory is exhausted. */
     MEMBERS_FULL,
@@ -169,28 +169,26 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
 /* Prefetches into the cache the slots of n records that will be merged next. Changes nothing. */
 void members_expect(const struct members *m, const struct record *r, uint32_t n);
 
-/* Merges one accusation. An accusation of this peer's current incarnation is refuted: the own
- * incarnation is raised. An accusation of a connected member is stored and forwarded, so that
- * the member can refute it, but does not change the member's state. The accuser must be an
- * accepted or connected member and must not accuse itself. */
+/* Merges one accusation. The accuser must be an accepted or connected member other than the
+ * accused. If this peer is accused in its current incarnation, it refutes by raising its
+ * incarnation. The state of a connected member does not change, but the accusation is forwarded, so
+ * that the member can refute it. */
 enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us);
 
-/* Signs and stores this peer's accusation that member `id` is silent. If another member accused
- * it before, this is the second accuser. Does nothing if the member is connected, dead, has
- * left, is unknown, is this peer, or was accused by this peer already. Returns false if memory
- * is exhausted and the accusation was not stored. */
+/* Signs and stores this peer's accusation that member `id` is silent, as the first or second
+ * accuser. Does nothing if the member is connected, dead, gone, unknown, this peer itself, or
+ * already accused by this peer. Returns false if memory is exhausted and nothing was stored. */
 bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
-/* Reports that a session with `id` began or ended. During a session the member is ALIVE unless
- * its record says LEFT. When the session ends, accusations that were not refuted make the member
- * SUSPECT. Does nothing if `id` is unknown, so the record of the HELLO must be merged first. */
+/* Reports that a session with `id` began or ended. During a session the member is ALIVE unless its
+ * record says LEFT; afterwards, accusations that it has not refuted make it SUSPECT. The record
+ * from the HELLO must be merged first, because an unknown `id` is ignored. */
 void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
                      int64_t now_us);
 
 /* Marks `id` as refused, because it is in another run or no longer admitted, or ends the refusal
- * (`refused` false). A refused member is LEFT in this table only, has no session, and is no
- * vertex even if its record is final. A new session also ends the refusal. Does nothing if `id`
- * is unknown. */
+ * (`refused` false). A refused member is LEFT in this table only, has no session and is never a
+ * vertex. A new session also ends the refusal. Does nothing if `id` is unknown. */
 void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool refused,
                     int64_t now_us);
 
@@ -227,9 +225,9 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* Lists the vertices of the topology in sorted order: this peer, and accepted members that are
- * ALIVE or SUSPECT and not stalled. An accepted member whose record is FINISHED or FAILED stays a
- * vertex in any state. Fills at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at
- * with this peer's place. Returns the number of vertices. */
+ * ALIVE or SUSPECT and not stalled, or whose record is FINISHED or FAILED. Fills
+ * at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at with this peer's place.
+ * Returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* Returns a hash of the ids and names of all vertices. Tables with equal vertices have equal
@@ -245,10 +243,10 @@ bool members_namesakes(const struct members *m);
 /* Returns a counter that changes when a member's state or its accusers may have changed. O(1). */
 uint64_t members_changes(const struct members *m);
 
-/* Handles record r of a dropped member that is present again. Returns true if the tombstone of
- * the member rejects r. The tombstone is then removed, and *a is a signed accusation to send to
- * the member. By refuting it the member gets a higher incarnation, which the tombstones of other
- * members accept, too. */
+/* Handles record r of a dropped member that has returned. If the member's tombstone rejects r,
+ * removes the tombstone, fills *a with a signed accusation to send to the member, and returns
+ * true. By refuting *a the member gets a higher incarnation, which other members' tombstones
+ * accept, too. */
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
 /* Returns whether the tombstone of a dropped member rejects record r, although the signature is
@@ -284,10 +282,10 @@ uint64_t members_known(struct members *m, uint32_t place);
 bool members_tell(struct members *m, uint32_t place, size_t *cursor, struct wire_members *out,
                   uint32_t cap);
 
-/* Fills `out` with the next batch of the whole table, for a new session or for periodic repair of
- * differences (anti-entropy). *cursor is 0 in the first call and is advanced. Returns false at the
- * end. The table may change between calls. At most `cap` records, accusations and endorsements
- * each; cap is from MEMBERS_ACCUSERS to WIRE_BATCH_MAX. */
+/* Fills `out` with the next batch of the whole table, for a new session or to repair differences
+ * (anti-entropy). *cursor is 0 in the first call; the table may change between calls. A batch has
+ * at most `cap` records, accusations and endorsements each, with cap from MEMBERS_ACCUSERS to
+ * WIRE_BATCH_MAX. Returns false at the end. */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 bool members_told_all(const struct members *m, size_t cursor);
 

@@ -92,10 +92,9 @@ bool record_younger(const struct record *ours, const struct record *theirs)
     return apart_ms < 0;
 }
 
-/* Returns the chain of the hash table for record r. The low bits of a signature serve as its hash.
- * Only a holder of a key that signs many times, to choose these bits, can make a chain long. Such a
- * chain has at most one record for each of WIRE_MEMBERS_MAX members, plus records that are being
- * replaced. */
+/* Returns the chain of the hash table for record r. The low bits of its signature serve as the
+ * hash. An attacker can choose these bits by signing many times, but a chain holds at most one
+ * record per member (WIRE_MEMBERS_MAX), plus records that are being replaced. */
 static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;

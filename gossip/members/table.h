@@ -28,7 +28,8 @@ struct slot
     uint8_t news; /* Bit set of enum dissemination. member.dirty is true if the set is not empty. */
     /* True: the member is a vertex of the topology, and its hash is part of the view. */
     bool vertex : 1;
-    /* True: the record is the one that all members had at the start (members_know()). */
+    /* True: the stored record is the one that was given to all members at the start
+     * (members_know()). */
     bool given : 1;
 };
 

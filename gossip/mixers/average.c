@@ -13,7 +13,8 @@
 struct average
 {
     float *u; /* Model x before the local steps of this job. */
-    /* Part of the peer's own updates that is not in x. NULL without error feedback. */
+    /* Part of the local updates so far that no delta has carried yet; x lacks it, too. NULL without
+     * error feedback. */
     float *withheld;
     /* Scratch for decoded updates. After encode(): the mean of the updates sent. */
     float *sum;
@@ -222,8 +223,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* Adds the change of x by the local steps to the error memory of every replica. If an edge encodes
- * no delta in this job, its error memory keeps the change for a later delta. */
+/* Adds the change of x by the local steps to the error memory of every replica. An edge that
+ * encodes no delta in this job sends it later. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -245,10 +246,9 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Used with error feedback, after believe() has added the sent updates to x. Updates x and
- * `withheld`: x += withheld - memory, then withheld = memory - sent updates. `memory` is the mean
- * of the error memories whose updates were encoded. If only one was encoded, `withheld` equals it,
- * and x does not change. */
+/* Puts withheld parts of updates into x, with error feedback, after believe(): x += withheld -
+ * memory, then withheld = memory - sent updates. `memory` is the mean of the error memories that
+ * were encoded. With a single memory, which equals `withheld`, x does not change. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);

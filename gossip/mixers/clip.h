@@ -67,7 +67,7 @@ struct clip_rule
     double most2; /* Upper limit of tau^2, the squared clipping threshold. Infinite: no limit. */
 };
 
-/* A term is the correction by one neighbour. Computes the length of each of n terms over dim floats
+/* Computes the length of each of n terms, the corrections by single neighbours, over dim floats,
  * and reduces the coefficients of terms that are longer than tau. A term with d2 over its limit2 is
  * marked `refused` and counts as farthest. */
 void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip_rule *rule);

@@ -43,16 +43,16 @@ struct correction
     struct mixing_task *task;
 };
 
-/* Adds n terms to x (dim floats), in order, in one pass over x. Without velocity: x +=
- * coefficient (b - a). With velocity v: v = momentum v + coefficient (b - a), then x += v. If a
- * term exceeds its limit in the middle of the pass, its part that was already added is
- * subtracted again. That part is no longer than the limit, so x loses no precision. */
+/* Adds n terms to x (dim floats), in order, in one pass over x. Without velocity: x += coefficient
+ * (b - a). With velocity v: v = momentum v + coefficient (b - a), then x += v. A term that exceeds
+ * its limit in the middle of the pass is subtracted again, without loss of precision, because the
+ * part added so far is within the limit. */
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
 
-/* Corrects m->x by each committed task for which corrects() is true. Called on the worker, in a
- * mixer's mix(). step() returns a constant step size for the task. If step is NULL or step()
- * returns 0, the edge's adaptive gamma is used. Sets m->local2 to the sum of |b - a|^2, or
- * leaves it unchanged if no task was corrected. */
+/* Corrects m->x by each committed task for which corrects() is true. Called in a mixer's mix(),
+ * on the worker. step() returns a constant step size for a task; if it is NULL or returns 0, the
+ * edge's adaptive gamma is used. Sets m->local2 to the sum of |b - a|^2 if any task was
+ * corrected. */
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t),
                     double (*step)(const struct mixing *m, const struct mixing_task *t));
 

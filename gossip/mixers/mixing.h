@@ -68,10 +68,11 @@ struct mixing_task
     uint32_t degree, more;
 
     /* The fields from here to `encodes` are set by mixing_plan(). */
-    uint64_t epoch, round;   /* Epoch and round of the edge when the job was planned. */
-    struct edge_sent ours;   /* Own delta that is applied. Set if `commit`. */
-    struct edge_got theirs;  /* Neighbour's delta that is applied. Set if `commit`. */
-    struct replica *replica; /* Replica `a` of the peer's own model, as used on this edge. */
+    uint64_t epoch, round; /* Epoch and round of the edge when the job was planned. */
+    struct edge_sent ours; /* Own delta that is applied, if the task commits an exchange. */
+    /* Neighbour's delta that is applied, if the task commits an exchange. */
+    struct edge_got theirs;
+    struct replica *replica; /* Replica of the peer's own model, as used on this edge. */
     /* Replica from which `replica` is copied before the delta is applied. NULL: no copy. */
     struct replica *source;
     struct packet *made; /* Packet for the payload of the delta to encode. */
@@ -79,21 +80,21 @@ struct mixing_task
     struct edge_sent sent;
     /* True: the edge is reset in this job, so its replica b of the neighbour's model becomes x0. */
     bool fresh;
-    /* True: this task sets `replica` to x0 for all edges that are reset in this job. */
+    /* True: this task sets the common replica of all edges that are reset in this job to x0. */
     bool fresh_replica;
-    /* True: this task applies `ours` for all tasks that commit the same delta to the same
+    /* True: this task applies the own delta for all tasks that commit the same delta to the same
      * replica. */
     bool applies;
-    /* True: this task encodes the delta for all tasks that share `made`. */
+    /* True: this task encodes the delta for all tasks that send the same payload. */
     bool encodes;
     /* True: the delta that this job makes is empty, because the model has moved too little since
-     * the last delta with values (`trigger` in struct mixing). */
+     * the last delta with values (--trigger). */
     bool empty;
 
     /* Momentum coefficient of the exchange. 0 unless the task commits in the consensus phase. */
     float momentum;
     double w; /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
-    /* Set by the mixer: the correction of this exchange was refused, or `suspect` is true. */
+    /* Set by the mixer: the correction of this exchange was refused or looks malicious. */
     bool distrusted;
     /* Set by the mixer: several exchanges in a row looked malicious
      * (gossip/exchange/outlier_filter.h). */
@@ -182,8 +183,8 @@ struct mixing
      * mixing. */
     double way2;
     uint64_t n_mixed; /* Number of mixings so far. */
-    /* Moving average of the squared length of a round's local steps, kept if `pull` or `trigger` is
-     * set. 0: no value yet. */
+    /* Moving average of the squared length of a round's local steps, for --max-pull and --trigger.
+     * 0: no value yet. */
     double step2;
     /* True: the exchanges to commit belong to the consensus phase or to the round before it. */
     bool settling;
@@ -250,10 +251,9 @@ void mixing_start(struct mixing *m);
 int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 
 size_t mixing_model_bytes(const struct mixing *m);
-/* Returns the model in the precision in which it is stored: x itself, or a copy of x with all
- * 16-bit segments rounded. Published figures and models that are sent to other peers use it. The
- * result is valid until the next call. While a job runs, only the worker may call this function.
- * O(n_floats) if it rounds, else O(1). */
+/* Returns the model in its stored precision, for publication and for other peers: x itself, or a
+ * copy of x with all 16-bit segments rounded. Valid until the next call. While a job runs, only the
+ * worker may call this. O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
 /* Returns |a - b|^2 of two vectors of `dim` floats. Both vectors are first rounded to the number
  * formats of the segments. O(dim). */

@@ -46,9 +46,9 @@ uint64_t mixing_edge_round(const struct mixing_task *t)
 }
 
 /* Decides whether the task's delta carries a sketch and running statistics. Both ends of an edge
- * must make the same choice. In lock step the choice depends on the round of the run, which all
- * peers share, and otherwise on the edge's own round. Once a tree aggregation has replaced the
- * averaging of sketches (`disturbed`), every delta may carry a message of it. */
+ * must decide alike, so the decision depends on the round of the run in lock step, and on the
+ * edge's own round otherwise. After a fault (`disturbed`) any delta may carry a message of the tree
+ * aggregation. */
 static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {

@@ -32,9 +32,9 @@ struct replica
 
 struct replica_pool
 {
-    size_t dim; /* Floats per replica, and per `memory` vector. */
-    /* True: each replica has a `memory` vector. Set in the mixer's open(), before the first
-     * replica exists. */
+    size_t dim; /* Floats per replica, and per extra vector of the mixer. */
+    /* True: each replica has an extra vector for the mixer. Set in the mixer's open(), before the
+     * first replica exists. */
     bool with_memory;
     struct replica *used, *free;
 };

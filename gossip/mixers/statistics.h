@@ -40,12 +40,12 @@ struct statistics
     /* Scratch of n floats each: the amount to add to x in this job, and the smallest value among
      * those that are averaged. */
     float *sum, *least;
-    size_t n_terms; /* Number of exchanges that have been added to `sum`. */
+    size_t n_terms; /* Number of exchanges that this job has averaged so far. */
     /* Squared distance |s_j - s_i|^2 between the statistics sent by the two ends of an edge. Of the
      * edges in the last averaging, this is the one with the largest relative distance. */
     double apart2;
-    /* Squared norm |s_i|^2 of the statistics that this peer sent on the edge to which apart2
-     * belongs. */
+    /* Squared norm |s_i|^2 of the statistics that this peer sent on the edge with the largest
+     * relative distance. */
     double size2;
 };
 

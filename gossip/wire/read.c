@@ -447,8 +447,8 @@ static void read_round_protocol(struct cursor *c, struct wire_message *message)
     demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
 
-/* Returns whether a piece number and a sketch key are a valid combination. The whole model may be
- * sent with or without a key. Sketches of layers need a key. A single piece of floats has none. */
+/* Returns whether a piece number and a sketch key are a valid combination: the whole model with or
+ * without a key, sketches of layers with a key, or a single piece without a key. */
 static bool key_fits(uint32_t piece, uint64_t key)
 {
     return piece == WIRE_PIECE_WHOLE || (key != 0) == (piece == WIRE_PIECE_LAYERS);

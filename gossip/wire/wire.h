@@ -133,9 +133,10 @@ struct certificate
     uint8_t issuer[WIRE_ID_BYTES];
     /* Milliseconds since 1970. From this time on the token admits no new member. */
     uint64_t expires_ms;
-    uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key of this token only. */
-    uint8_t issued[WIRE_SIGNATURE_BYTES];    /* Signature by `issuer` over wire_token_signed(). */
-    uint8_t presented[WIRE_SIGNATURE_BYTES]; /* Signature by `key` over wire_presented_signed(). */
+    uint8_t key[WIRE_ID_BYTES];           /* Ed25519 public key of this token only. */
+    uint8_t issued[WIRE_SIGNATURE_BYTES]; /* Signature by the issuer over wire_token_signed(). */
+    /* Signature by the token's key over wire_presented_signed(). */
+    uint8_t presented[WIRE_SIGNATURE_BYTES];
 };
 
 /* A member's description of itself. Signed by the member; the signature covers the canonical
@@ -152,9 +153,9 @@ struct record
     uint8_t signature[WIRE_SIGNATURE_BYTES];
     /* Step counters of the checkpoints from which the process resumed, newer one first. 0: none. */
     uint64_t beat[2];
-    /* Evidence of a duplicate identity. `over`: boot id of another process with this identity;
-     * the signer has raised its incarnation above the incarnation of that process. age_ms: age
-     * of the signing process at that time, in milliseconds. over 0: no such process. */
+    /* Evidence of a duplicate identity. over: boot id of another process with this identity; 0:
+     * none. age_ms: age of the signing process, in milliseconds, when it raised its incarnation
+     * above that of the other process. */
     uint64_t over, age_ms;
     char name[WIRE_NAME_MAX + 1];
     /* Addresses in the form "host:port". */
@@ -162,7 +163,7 @@ struct record
     /* True: the member is an initial member of the run, which votes on the end of the run
      * (peer/node/membership/quorum.h). Remains true in all later records of the member. */
     bool initial;
-    bool invited; /* True: `certificate` is present. */
+    bool invited; /* True: the member joined with a token, and its certificate is present. */
     /* Certificate of a member that joined with a token, else all zero. */
     struct certificate certificate;
 };
@@ -209,11 +210,10 @@ struct wire_members
     /* Records of a MEMBERS message. For a received message wire_read() fills the array in the
      * reader's batch; for an outgoing one members_dirty() fills it. */
     struct record *records;
-    /* Accusations of a MEMBERS message, stored like `records`. */
+    /* Accusations of a MEMBERS message. For a received message they lie in the reader's batch. */
     struct accusation *accusations;
     struct vouch *vouches;
-    /* Used for outgoing MEMBERS messages only: bit set of the indices in `records` that are left
-     * out of the message. */
+    /* In outgoing MEMBERS messages: bit set of the indices of records that are left out. */
     uint64_t without;
 };
 
@@ -281,7 +281,7 @@ struct wire_edge
 {
     /* Epoch of the edge at the sender. 0: there is none, or the sender requests a reset. */
     uint64_t epoch;
-    uint64_t round; /* Number of exchanges committed in `epoch`. */
+    uint64_t round; /* Number of exchanges committed in the epoch. */
     /* Random number, new in each message, from which the next epoch is derived. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
@@ -300,8 +300,8 @@ struct wire_delta
     /* Number of edges over which the sender mixes in this round. The sender's weight for the
      * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
     uint32_t degree;
-    /* Numerator of the sender's weight for this edge, less 1 (see `degree`). 0 unless the topology
-     * changes by round. */
+    /* The sender's weight for this edge is (1 + more) / (1 + degree). 0 unless the topology changes
+     * by round. */
     uint32_t more;
     uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
     /* Squared distance of the sender's model from its replica, |x - a|^2, before this delta is
@@ -422,7 +422,7 @@ struct wire_finish
     /* Highest ballot that the sender, or a peer whose answer it has added up, has promised. */
     struct wire_ballot promised;
     /* In a REPORT: highest ballot in which the sender, or a peer whose answer it has added up,
-     * accepted `proposal`. */
+     * accepted a proposal. */
     struct wire_ballot accepted;
     /* True: a session was lost while answers were collected, so answers may be missing. */
     bool partial;
@@ -459,8 +459,8 @@ struct wire_model_req
      * follow those of the model. WIRE_PIECE_WHOLE: the whole model. WIRE_PIECE_LAYERS: sketches of
      * its layers (gossip/exchange/layers.h). */
     uint32_t piece;
-    /* Not 0: requests sketches of all pieces or layers, drawn with this key, instead of floats.
-     * `piece` is then WIRE_PIECE_WHOLE or WIRE_PIECE_LAYERS. */
+    /* 0: requests floats. Otherwise requests sketches of all pieces or of all layers, drawn with
+     * this key. */
     uint64_t key;
 };
 
@@ -492,7 +492,7 @@ struct wire_status_edge
 struct wire_status_figure
 {
     char name[WIRE_FIGURE_NAME + 1];
-    bool is_real;   /* True: the value is `real`. False: the value is `whole`. */
+    bool is_real;   /* True: the value is a real number. False: a whole number. */
     uint64_t whole; /* A whole number. A bool is 0 or 1. */
     double real;    /* Never NaN: a value that is not known is not in the message. */
 };
@@ -505,7 +505,7 @@ struct wire_status
     double loss, accuracy;
     /* Estimated consensus distance, absolute and relative to the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter of the models to which `drift` refers, and the number of rounds since then. */
+    /* Step counter of the models that the drift describes, and the number of rounds since then. */
     uint64_t drift_round, drift_age;
     uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
     uint64_t n_strangers, n_violations;
