@@ -21,11 +21,10 @@ struct node_clock
     int64_t last_us;   /* Node time of the last step. */
 };
 
-/* Returns the node time of a step that begins at the driver time `driver_us`. `due_us` is the
- * latest node time at which the driver should have reported NODE_TIMER; 0: no time was set. If the
- * step begins more than PAUSE_US (200 ms) after due_us, the process was paused since the last step.
- * The length of the pause is stored in *pause_us, and node time continues at the time of the last
- * step. Otherwise *pause_us is 0. */
+/* Returns the node time of a step that begins at driver time `driver_us`. due_us: node time by
+ * which the driver should have reported NODE_TIMER; 0: no time was set. A step more than PAUSE_US
+ * (200 ms) after due_us shows that the process was paused: node time then does not advance, and
+ * *pause_us is the length of the pause, else 0. */
 int64_t node_clock_now(struct node_clock *c, int64_t driver_us, int64_t due_us, int64_t *pause_us);
 
 /* Returns the driver time of the node time node_us. INT64_MAX means never, and is returned

@@ -19,22 +19,22 @@
 #include "peer/node/shared_scratch.h"
 #include "peer/node/timers.h"
 
-/* The environment of one node. */
 struct env
 {
-    struct node_config config;    /* Copy of the configuration that node_open() was given. */
-    int64_t now_us;               /* Node time of the current step (clock.h). */
-    int64_t driver_us;            /* Time of this step on the driver's clock, pauses included. */
-    struct rng rng;               /* Random stream for jitter and nonces. */
-    struct members *members;      /* The member table. */
+    struct node_config config; /* Copy of the configuration that node_open() was given. */
+    int64_t now_us;            /* Node time of the current step (clock.h). */
+    int64_t driver_us;         /* Time of this step on the driver's clock, pauses included. */
+    struct rng rng;            /* Random stream for jitter and nonces. */
+    struct members *members;
     bool over;                    /* True: the node has ended and produces no more effects. */
-    int exit_code;                /* Exit code of the node. Valid if `over` is set. */
+    int exit_code;                /* Exit code of the node. Valid once the node has ended. */
     char name[WIRE_NAME_MAX + 1]; /* Result of env_name(), valid until its next call. */
 
-    struct node_effects *fx;        /* Effects of the current step. Borrowed from the driver. */
-    uint8_t *heads;                 /* Buffer with the heads of all messages of the step. */
-    size_t n_heads, cap_heads;      /* Used and allocated bytes of `heads`. */
-    size_t head_at[NODE_SENDS_MAX]; /* Offset in `heads` of the head of message fx->sends[i]. */
+    struct node_effects *fx;   /* Effects of the current step. Borrowed from the driver. */
+    uint8_t *heads;            /* Buffer with the heads of all messages of the step. */
+    size_t n_heads, cap_heads; /* Used and allocated bytes of the buffer for heads. */
+    /* Offset of the head of message fx->sends[i] in the buffer for heads. */
+    size_t head_at[NODE_SENDS_MAX];
 
     /* Scratch memory. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* Buffer for results of members_vertices(). */

@@ -22,14 +22,14 @@ struct wire_status;
 struct figure_values
 {
     struct node_progress node;
-    bool has_run; /* True: the peer knows its run, so the next two values are known. */
+    bool has_run; /* True: the peer knows its run, so min_peers and final_drift are known. */
     uint32_t min_peers;
     double final_drift; /* Relative drift at which the consensus phase ends. 0: no such phase. */
     double time_s;      /* Time since the start of the process, in seconds. */
     double age_s;       /* Time since the last job (node_work()) of this peer ended, in seconds. */
     double busy_s;      /* Time since the current job of the worker began, in seconds. */
-    /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: `time_s` plus
-     * this age. In seconds. */
+    /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: time since the
+     * start of the process, at the present moment. In seconds. */
     double snapshot_age_s, uptime_s;
     bool ready;           /* Result of /readyz. */
     const char *codec;    /* Codec of the peer's deltas. NULL or "": not known. Borrowed. */
@@ -41,7 +41,7 @@ struct figure_values
      * written. */
     uint64_t lines_missing;
     bool model_unstored;      /* True: writing the model failed, so the model is only in memory. */
-    bool has_disk_free;       /* True: the next value is known. */
+    bool has_disk_free;       /* True: disk_free_bytes is known. */
     uint64_t disk_free_bytes; /* Free bytes on the file system of --out. */
     uint64_t bytes_copied;    /* Bytes copied between the tensors and memory of libhearsay. */
     /* STATUS message of the peer that the values describe. NULL: they are this peer's own.
@@ -51,7 +51,9 @@ struct figure_values
 
 /* Outputs that show figures. Each has its own order. */
 enum figure_output {
-    FIGURE_METRICS,     /* A line of metrics.jsonl. The next three outputs contain it. */
+    /* A line of metrics.jsonl. FIGURE_SUMMARY, FIGURE_SIM and FIGURE_STATUS_JSON contain its
+     * fields, too. */
+    FIGURE_METRICS,
     FIGURE_SUMMARY,     /* summary.json of a peer, in addition to the fields of a line. */
     FIGURE_SIM,         /* A peer in the result of `sim`, in addition to the fields of a line. */
     FIGURE_STATUS_JSON, /* /status.json, in addition to the fields of a line. */
@@ -78,7 +80,6 @@ enum figure_kind {
 /* Whether a figure can rise and fall (gauge) or only rise (counter), as in Prometheus. */
 enum figure_type { FIGURE_GAUGE, FIGURE_COUNTER };
 
-/* One row of the table. */
 struct figure
 {
     const char *name; /* Key in JSON, and name in Python unless `python` is set. */

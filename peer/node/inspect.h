@@ -23,12 +23,12 @@ struct node_edge
      * end. */
     bool barred;
     uint64_t epoch, round; /* Epoch of the edge, and number of exchanges committed in the epoch. */
-    /* a: replica of this peer's model, b: replica of the neighbour's model, after `round`
-     * exchanges. NULL: the edge has no replicas yet, or they are about to be reset. */
+    /* Replicas of this peer's model (a) and of the neighbour's model (b). NULL: the edge has no
+     * replicas yet, or they are about to be reset. */
     const float *a, *b;
-    bool commits; /* True: the running job commits exchange `round` - 1 of the edge. */
-    /* Valid if `commits` is true. The job moves the model x by coefficient (b - a), with a and b as
-     * above. NaN: no exchange commits, or the mixer moves x in another way. */
+    bool commits; /* True: the running job commits the last exchange that a and b include. */
+    /* If a job commits an exchange: it moves the model x by coefficient (b - a), with the replicas
+     * a and b after the exchange. NaN: no exchange commits, or the mixer moves x in another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
@@ -42,7 +42,6 @@ struct node_edge_state
     uint64_t round; /* Number of exchanges committed in the epoch of the edge. */
 };
 
-/* Sizes and progress of a node. */
 struct node_size
 {
     uint32_t n_steps; /* Number of local steps of the current or last job. */

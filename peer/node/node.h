@@ -63,7 +63,6 @@
 
 struct mixer; /* Defined in gossip/mixers/mixer.h. */
 
-/* Limits. */
 enum {
     /* Maximum number of messages that one step sends. Further messages of the step are dropped. */
     NODE_SENDS_MAX = 4096,
@@ -138,7 +137,7 @@ struct node_event
     {
         uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
         bool dialled;              /* True: this peer dialled. False: the other end dialled. */
-        uint32_t tag;              /* Tag of the dial (struct node_dial) if `dialled` is set. */
+        uint32_t tag;              /* Tag of the dial (struct node_dial), if this peer dialled. */
         const char *local_host;    /* Numeric address of this end of the connection. */
         const char *remote_host;   /* Numeric address of the other end. */
         uint32_t version;          /* Protocol version of the messages, agreed in the handshake. */
@@ -231,7 +230,6 @@ struct node_dial
 /* Level of a message, in rising order. The values from NOTE_INFO on are part of libhearsay. */
 enum note_level { NOTE_DEBUG = -1, NOTE_INFO, NOTE_WARNING, NOTE_ERROR };
 
-/* One message for the user. */
 struct node_note
 {
     enum note_level level;
@@ -244,7 +242,8 @@ struct node_note
  * first, then the hang-ups, then the rest. */
 struct node_effects
 {
-    uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes; /* Lengths of the arrays below. */
+    /* Number of entries of each array of effects. */
+    uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes;
     struct node_send sends[NODE_SENDS_MAX];
     struct node_dial dials[NODE_DIALS_MAX];
     /* Links that the driver must end. */
@@ -264,13 +263,13 @@ struct node_effects
     struct node_note notes[NODE_NOTES_MAX];
     bool work;     /* True: call node_work(), then report NODE_WORKED. */
     bool measured; /* True: node_progress() has new figures for a line of metrics. */
-    /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. If
-     * `exit` is set in the same step, the checkpoint must be written before the exit. */
+    /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. At the
+     * end of the node (`exit`), the checkpoint must be written before the exit. */
     bool checkpoint;
     uint32_t resumed; /* The node has resumed from config.resume[resumed - 1]. 0: it has not. */
     bool write_model; /* True: write node_model() to disk, then report NODE_KEPT. */
     bool exit;        /* True: the node has ended. Stop the loop. */
-    int exit_code;    /* Exit code of the process, enum cmd_exit. Valid if `exit` is set. */
+    int exit_code;    /* Exit code of the process, enum cmd_exit. Valid once the node has ended. */
     /* Driver time at which the driver must report NODE_TIMER. INT64_MAX: never. */
     int64_t wake_us;
 };
@@ -318,10 +317,10 @@ struct node_pool
     /* Checks bytes that another peer sent as its statistics. Returns NULL if they are valid, else a
      * string literal that says what is wrong. */
     const char *(*check)(void *self, struct bytes theirs);
-    /* Returns true if the checked statistics of another member do not match this peer's, for
-     * example because the tables have different columns. Then why[] is the reason. `theirs_lead`
-     * true: this peer's columns must match the other member's, and why[] calls this peer's columns
-     * "found". False: the other member's columns must match this peer's. */
+    /* Returns whether the checked statistics of another member do not match this peer's, for
+     * example because the tables have different columns. theirs_lead: this peer's columns must
+     * match the other member's. False: the reverse. why[]: the reason, which calls the columns that
+     * must match "found". */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
     /* Creates a run from the statistics of n >= 1 members, which match this peer's. Returns 0 and
      * sets *run. On failure returns a negative errno and sets error[] to a sentence. */
@@ -348,7 +347,8 @@ struct node_config
     uint32_t n_advertise;
     bool calls_back; /* True: test the addresses that other members announce (callback.h). */
     const char *const *bootstrap; /* Bootstrap list: n_bootstrap names of the form "host:port". */
-    uint32_t n_bootstrap;         /* Number of names in `bootstrap`, at most NODE_SEEDS_MAX. */
+    /* Number of names in the bootstrap list, at most NODE_SEEDS_MAX. */
+    uint32_t n_bootstrap;
     const struct members_crypto *crypto; /* Functions that sign and verify. */
     /* Certificate from a join token. NULL: only an allow-list can admit this peer. */
     const struct certificate *certificate;
@@ -364,7 +364,7 @@ struct node_config
      * decides which keys exist. */
     struct run_flags flags;
     bool found;     /* True: this peer may create the run if no other peer has one. */
-    struct run run; /* The run that this peer creates, if `found` is set. */
+    struct run run; /* The run that this peer creates, if it may create one. */
     /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
     const struct node_pool *pool;
 
@@ -407,7 +407,7 @@ struct node_config
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
-    /* Upload rate in bytes/s that all edges share. Used if `uplink` is NODE_UPLINK_RATE. */
+    /* With NODE_UPLINK_RATE: upload rate in bytes/s that all edges share. */
     double uplink_rate;
 
     bool log_debug; /* True: the node sends debug notes, which report changes of its state. */
@@ -452,15 +452,15 @@ struct node_progress
     uint32_t local_steps;       /* Number of local steps in the last job. 0: the job had none. */
     uint64_t steps_done;        /* Total number of local steps of this peer. */
     double loss;                /* Mean training loss of the last local steps. */
-    bool loss_untold;           /* True: the trainer does not report a loss, so `loss` is NaN. */
+    bool loss_untold;           /* True: the trainer does not report a loss, so the loss is NaN. */
     double accuracy, test_loss; /* Results of the last evaluation. */
     uint64_t accuracy_samples;  /* Number of samples (of bytes, for text) in the last evaluation. */
     uint64_t accuracy_round;    /* Step counter of the model in the last evaluation. */
     /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter of the models that `drift` describes, before the local steps of that round. */
+    /* Step counter of the models that the drift describes, before the local steps of that round. */
     uint64_t drift_round;
-    uint64_t drift_age;  /* Age of `drift` in rounds: current step counter minus drift_round. */
+    uint64_t drift_age;  /* Age of the drift in rounds: current step counter minus drift_round. */
     double own_distance; /* Estimated distance of this peer's model from the mean model. */
     double gamma;        /* Consensus step size gamma: mean over the edges of this peer. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
@@ -491,7 +491,7 @@ struct node_progress
     char unlearnt[DIVERGENCE_TEXT]; /* Why the model learnt nothing, as a clause. "": it learnt. */
 };
 
-struct node; /* Opaque. */
+struct node;
 
 /* ---- life ---- */
 
@@ -545,8 +545,8 @@ struct node_wait
 {
     enum node_waits_for what;
     uint8_t id[WIRE_ID_BYTES]; /* With NODE_WAITS_NEIGHBOUR: identity of the peer. */
-    /* With NODE_WAITS_NEIGHBOUR: step counter of the peer `id`. If a round protocol waits: this
-     * peer's round, for which data of that peer are missing. */
+    /* With NODE_WAITS_NEIGHBOUR: step counter of the peer that is waited for. With a round
+     * protocol: this peer's round, for which data of that peer are missing. */
     uint64_t beat;
     /* Members present and members needed, with NODE_WAITS_MEMBERS and NODE_WAITS_QUORUM. */
     uint32_t have, need;
@@ -558,10 +558,9 @@ struct node_wait
 /* Fills *w with what the node is waiting for now. */
 void node_wait(const struct node *n, struct node_wait *w);
 
-/* Progress of one neighbour. */
 struct node_neighbour
 {
-    bool has_beat; /* True: the neighbour has reported its step counter, `beat`. */
+    bool has_beat; /* True: the neighbour has reported its step counter. */
     uint64_t beat; /* Step counter of the neighbour, as it last reported. */
     /* Seconds since the neighbour's worker began its job. 0: no job runs. NaN: not known, because
      * the neighbour has not reported it since its last delta. */
@@ -585,7 +584,7 @@ struct node_member
     enum member_state state;
     bool own;       /* True: the member is this peer. */
     bool connected; /* True: there is a session with the member. */
-    bool has_round; /* True: the member has reported `round` over the current session. */
+    bool has_round; /* True: the member has reported its round over the current session. */
     uint64_t round; /* Number of rounds of the run that the member has done. */
 };
 /* Returns the number of members, including this peer. */

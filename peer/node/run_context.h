@@ -43,11 +43,11 @@ struct run_context
     /* Pool of packets for pieces of the model, or for sketches of its layers. */
     struct packet_pool pieces;
     struct layers layers; /* Layers of the model. Observers may request sketches of them. */
-    /* True: --compress auto is used, so `ladder` (the codec levels) chooses the codec of deltas. */
+    /* True: --compress auto chooses the codec of deltas. */
     bool by_drift;
     struct codec_levels ladder;   /* Codec levels of --compress auto. */
     double norm2;                 /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
-    bool has_norm2;               /* True: the model has not changed since `norm2` was computed. */
+    bool has_norm2;               /* True: the model has not changed since |x|^2 was computed. */
     double settling2;             /* |x|^2 when the consensus phase began. 0: it has not begun. */
     struct outer_optimiser outer; /* State of --outer. All zero: none. */
     /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
@@ -149,10 +149,9 @@ double run_context_distance(const struct run_context *w, uint64_t settling);
 /* Returns the step counter of the models that the figure of the last window describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later drift window shows that `bound` is wrong. `bound` is a bound on the
- * relative distance of the models of step counter `round`. The bound is wrong if a later window
- * gave a figure of more than twice `bound`. This can happen although mixing reduces distances: a
- * codec that omits much can move equal models apart before it brings them together. */
+/* Returns whether a later drift window refutes `bound`, a bound on the relative distance of the
+ * models of step counter `round`: its figure is more than twice `bound`. This can happen although
+ * mixing reduces distances, because a codec that omits much can first move equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
@@ -165,10 +164,9 @@ bool run_context_lags(const struct run_context *w, const struct edge *e, double 
  * consensus distance exceeds the target. */
 void run_context_settle(struct run_context *w, bool apart);
 
-/* Returns whether the model has become nearly zero in the consensus phase: its norm is at most
- * 1/1000 of that at the beginning of the phase. Mixing keeps the mean of honest models, so only a
- * member that answers with noise, or with the negative model, can cause this. A relative distance
- * is then meaningless. O(dim). */
+/* Returns whether the model has vanished in the consensus phase: its norm is at most 1/1000 of that
+ * at the beginning of the phase, so a relative distance means nothing. Honest mixing keeps the
+ * mean, so only a member that sends noise or its negative model can cause this. O(dim). */
 bool run_context_vanished(struct run_context *w);
 /* Returns |x|^2. O(dim) for the first call after a change of x, else O(1). */
 double run_context_norm2(struct run_context *w);

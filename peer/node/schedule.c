@@ -6,17 +6,15 @@
 
 #include "peer/node/mark.h"
 
-/* Constants of schedule_lead(). In lock step two peers can be as many rounds apart as there are
- * hops between them. The hops are counted twice, because a ring that loses one edge has twice the
- * hops. LEAD_MORE rounds are added for messages on their way. LEAD_HOPS limits the hops, so that a
- * large cluster does not wait for hundreds of rounds. */
+/* Constants of schedule_lead(), the largest lag for which lock step waits: twice the hops between
+ * two peers, plus LEAD_MORE rounds for messages on their way. The hops are doubled, because a ring
+ * that loses one edge has twice the hops. LEAD_HOPS limits them in a large cluster. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
-/* A neighbour counts as stuck if it sends no news for this multiple of the limit of one job. A
- * silent neighbour may itself wait for a peer with a stalled worker. That peer is reported after
- * one limit. After MUTE_LIMITS limits the neighbour itself is therefore stuck. If the neighbour
- * reports that its worker makes progress, for example in a long evaluation, MUTE_WORKS limits
- * apply. */
+/* A neighbour counts as stuck if it sends no news for this multiple of the limit of one job.
+ * MUTE_LIMITS is above 1, because a neighbour that only waits for a stuck peer hears of it after
+ * one limit. MUTE_WORKS applies if the neighbour's worker reports progress, for example in a long
+ * evaluation. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)

@@ -100,8 +100,8 @@ struct schedule_edge
     bool awaited;
     bool missing; /* True: the edge is not open, so that no averaging pass can be exact. */
     /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
-     * not passed yet. The neighbour's last announcement counts until this peer has passed it.
-     * Otherwise the result would depend on when the end becomes known. */
+     * not passed. Until this peer has passed it, the neighbour's last `settled` counts. The result
+     * then does not depend on when the end becomes known. */
     bool ends_later;
     bool gathers; /* True: the neighbour is still joining. */
     /* True: flap damping is active. The neighbour comes and goes too often, so no peer waits for
@@ -130,7 +130,8 @@ struct schedule_view
     /* round: number of rounds of training that this peer did, skipped, or missed before it joined.
      * rounds: number of rounds of the run. */
     uint64_t round, rounds;
-    uint64_t beat;   /* Round count of this peer: `round` plus rounds of the consensus phase. */
+    /* Round count of this peer: rounds of training plus rounds of the consensus phase. */
+    uint64_t beat;
     int64_t idle_us; /* Time since this peer's last job ended. */
     int64_t pace_us; /* Least time between two jobs of this peer in the consensus phase. */
     /* Least time between two training rounds of a peer that waits for no neighbour. */
@@ -146,7 +147,7 @@ struct schedule_view
     bool behind;    /* True: the run is under way or over, so this peer must fetch a model. */
     bool final; /* True: all other members have finished, and this peer has taken their model. */
     bool quiet; /* True: all edges are open, and none opened within the last QUIET_US. */
-    /* Time for which this peer has had a model and `complete` has been true. */
+    /* Time for which this peer has had a model and enough members to begin. */
     int64_t gathered_us;
 
     /* True: this peer waits for the round protocol, which has no result for this round yet
@@ -182,7 +183,7 @@ struct schedule_view
     bool may_recover;
 
     const struct schedule_edge
-        *edge; /* The edges to the n_edges neighbours, as edges_at() orders them. Borrowed. */
+        *edge; /* The n_edges edges of this peer, sorted by member. Borrowed. */
     size_t n_edges;
 };
 
@@ -211,8 +212,8 @@ struct schedule_decision
      * protocol. */
     bool stranded;
     int64_t wait_us; /* With SCHEDULE_WAIT: decide again after this time. 0: at the next event. */
-    /* With SCHEDULE_WAIT: the first neighbour that this peer waits for, an element of `edge`. NULL:
-     * the peer waits for something else. */
+    /* With SCHEDULE_WAIT: the first neighbour that this peer waits for. NULL: the peer waits for
+     * something else. */
     const struct schedule_edge *for_whom;
 };
 
@@ -220,15 +221,13 @@ struct schedule_decision
 struct schedule_decision schedule_next(const struct schedule_view *v);
 
 /* Returns the number of hops around this peer within which all peers are known to be under
- * --final-drift. 0: this peer itself is not under it, or an edge is missing. Otherwise 1 plus the
- * least such number that a neighbour announced. If the result is above this peer's eccentricity,
- * all peers are under --final-drift. */
+ * --final-drift: 1 plus the least number that a neighbour announced. 0: this peer is not under it,
+ * or an edge is missing. A result above this peer's eccentricity covers all peers. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
 /* Returns whether at least half of the counted neighbours announced that they are under
- * --final-drift. `left` false: the neighbours with open edges are counted. `left` true: the
- * neighbours that have ended are counted, by their last announcement. Returns true if there is no
- * neighbour to count. */
+ * --final-drift, or none is counted. left false: neighbours with open edges count. left true:
+ * neighbours that have ended count, by their last announcement. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the

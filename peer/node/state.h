@@ -40,7 +40,6 @@
 #include "peer/node/step/membership_log.h"
 #include "peer/node/step/resume.h"
 
-/* One node. */
 struct node
 {
     struct env env;

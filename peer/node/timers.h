@@ -330,7 +330,6 @@
 enum timer_us { TIMERS(TIMER_ENUMERATOR, TIMER_NOTHING) };
 TIMERS(TIMER_NOTHING, TIMER_CONSTANT)
 
-/* One row of the table. */
 struct timer
 {
     const char *name;    /* Name of the constant, such as "HEARTBEAT_US". */

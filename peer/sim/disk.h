@@ -72,7 +72,7 @@ struct sim_disk
     size_t n_changes;
     uint64_t n_calls;
     uint64_t fail_at; /* Number of the disk call, from 1, that fails with fail_err. 0: none. */
-    int fail_err;     /* Positive errno with which call number `fail_at` fails. */
+    int fail_err;     /* Positive errno with which the chosen disk call fails. */
     uint64_t last;    /* Number of the disk call in which the process dies. 0: none. */
     size_t space;     /* Capacity of the disk in bytes, for all files together. */
 };

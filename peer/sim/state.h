@@ -80,8 +80,8 @@ struct sim_peer
     bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
     bool off;     /* True: the host is switched off and sends nothing, not even a reset. */
-    bool stopped; /* True: the peer's loop is stopped, and its events wait in `late`. */
-    bool hung;    /* True: the peer's worker hangs, and its WORKED event waits in `late`. */
+    bool stopped; /* True: the peer's loop is stopped, and its events wait. */
+    bool hung;    /* True: the peer's worker hangs, and the end of its job is delayed. */
     /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
     bool full;
     /* The peer's last promise of the finish protocol. Owned. Length 0: none. */

@@ -314,10 +314,9 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
     return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
-/* Schedules NODE_PART events for the fragments of a delta (--overlap layer). In the second half
- * of the last local step layers become final, the last layer first. The number of fragments is
- * unknown before the job has run, so SIM_PARTS events are scheduled, and take_part() drops the
- * surplus. */
+/* Schedules NODE_PART events for the fragments of a delta (--overlap layer), in the second half of
+ * the last local step. The number of fragments is unknown before the job has run, so SIM_PARTS
+ * events are scheduled, and take_part() drops the surplus. */
 static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
 {
     struct node_size size;
@@ -449,9 +448,9 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event must be dropped: the node has asked for a later wake-up since then,
- * and the timer for it is queued, too. If the old event were delivered, the node would ask for a
- * wake-up again, and the number of queued timers would grow during the run. */
+/* Returns whether a timer event is outdated: the node has asked for a later wake-up since then,
+ * whose timer is queued, too. Outdated events are dropped, because each of them would make the node
+ * queue one more timer. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;

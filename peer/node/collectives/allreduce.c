@@ -410,10 +410,9 @@ static struct allreduce_step *read_step(struct allreduce *c, const struct link *
     return NULL;
 }
 
-/* Drops the stored STEPs of earlier attempts of the same sender and round, because the sender has
- * given these attempts up. This peer may not have reached the round yet, for example after a join.
- * It would then store the STEPs of all attempts, exceed its limit, and count this as a violation of
- * the sender. */
+/* Drops the stored STEPs of the sender's earlier attempts at this round, which it has given up. A
+ * peer that has not reached the round would otherwise store the STEPs of all attempts, exceed its
+ * limit, and count this as a violation of the sender. */
 static void drop_given_up(struct allreduce *c, const uint8_t *id,
                           const struct wire_round_protocol *m)
 {
@@ -486,10 +485,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* Handles HAVE. Usually this peer sends no WANT for the result of the current attempt, because it
- * is about to compute this result itself. If the attempt is stuck, it sends a WANT. An attempt is
- * stuck, for example, if this peer has restarted after its earlier process took part in the
- * attempt. */
+/* Handles HAVE, which says that the sender has a result. This peer requests it (WANT), unless its
+ * own attempt is about to compute the same result. A stuck attempt never will: for example, an
+ * earlier process of this peer took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -69,22 +69,23 @@ struct allreduce
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* True: `stage` and `result` are allocated. */
+    bool open; /* True: the vectors are allocated. */
 
     uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
     /* Number of the current attempt in this round. 0: the first. */
     uint32_t attempt;
     uint64_t view; /* Hash of the members when the attempt began. */
-    /* True: all ranks have had sessions, so the steps have begun. `step` is the current step. */
+    /* True: all ranks have had sessions, so the steps have begun. */
     bool started;
     /* True: the attempt made no progress for ROUND_PROTOCOL_STALL_US, and all members were asked
      * (message AGAIN). */
     bool stuck;
-    bool sent; /* True: this peer has sent its STEP messages of `step`. */
+    bool sent; /* True: this peer has sent its STEP messages of the current step. */
     /* n: number of ranks. rank: rank of this peer. step: current step. */
     uint32_t n, rank, step;
     struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
-    /* Latest round after `round` that a message named, and its largest attempt. */
+    /* later_round: latest round after `round` that a message has named. later_attempt: largest
+     * attempt of that round. */
     uint64_t later_round;
     uint32_t later_attempt;
     /* Last time at which a step was completed or all members were asked (AGAIN), in
@@ -101,8 +102,8 @@ struct allreduce
     /* Vectors of n_floats values. stage: the sum of the current attempt. result: the last
      * result. */
     float *stage, *result;
-    uint64_t result_round; /* Round of `result`. 0: there is no result. */
-    /* Hash of the members, and number of the attempt, that computed `result`. */
+    uint64_t result_round; /* Round of the last result. 0: there is no result. */
+    /* Hash of the members, and number of the attempt, that computed the last result. */
     uint64_t result_view;
     uint32_t result_attempt;
     /* n_again: number of repeated attempts, over all rounds. n_alone: number of rounds without a

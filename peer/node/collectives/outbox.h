@@ -32,7 +32,8 @@ void outbox_release(struct outbox *o);
 bool outbox_has_room(const struct outbox *o);
 /* Returns an empty packet. NULL: there is no memory, or the limit of the step is reached. */
 struct packet *outbox_take(struct outbox *o);
-/* Like outbox_take(), but the packet contains a copy of the n bytes. */
+/* Returns a packet with a copy of the n bytes. NULL: there is no memory, or the limit of the step
+ * is reached. */
 struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n);
 
 /* Returns the session on which messages of the run can be sent to member `id`, or NULL. */

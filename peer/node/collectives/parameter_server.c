@@ -312,8 +312,8 @@ static struct centre_worker *own_worker(struct parameter_server *s)
     return centre_find(&s->centre, members_self(s->env->members)->id);
 }
 
-/* Gives the round and the update of this peer's own worker to the server. For other workers, work()
- * does this by messages. */
+/* Gives the round and the update of this peer's own worker directly to the server. Other workers
+ * send them in messages (work()). */
 static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
@@ -389,8 +389,8 @@ static void serve(struct parameter_server *s, uint64_t round, bool idle)
 
 /* ---- choice of the server ---- */
 
-/* Returns the identity of the server. This is the member with the first vertex, among this peer and
- * the members without a final model. */
+/* Returns the identity of the server: of this peer and the members without a final model, the one
+ * with the first vertex. */
 static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);

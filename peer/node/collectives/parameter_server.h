@@ -43,11 +43,12 @@ struct parameter_server
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* True: `result` and `push` are allocated. */
+    bool open; /* True: the vectors are allocated. */
 
     /* ---- as a worker ---- */
-    float *result;         /* Model of the server's last answer: n_floats values. */
-    uint64_t result_round; /* Round of `result`. 0: the server has not answered yet. */
+    float *result; /* Model of the server's last answer: n_floats values. */
+    /* Round of the server's last answer. 0: the server has not answered yet. */
+    uint64_t result_round;
     /* Identity of the current server. */
     uint8_t server[WIRE_ID_BYTES];
     /* Number of the session on which this worker reported its round to the server (HERE).
@@ -55,9 +56,9 @@ struct parameter_server
     uint32_t told;
     /* True: this worker has sent its update (PUSH) or its request (ASK) of this round. */
     bool said;
-    uint64_t pushed; /* Round for which `push` was made. 0: none. */
-    uint8_t *push;   /* Update of round `pushed`: n_push bytes. */
-    size_t n_push;   /* Length of `push` in bytes. 0: this worker has no update. */
+    uint64_t pushed; /* Round of this worker's last update. 0: none. */
+    uint8_t *push;   /* This worker's last update: n_push bytes. */
+    size_t n_push;   /* Length of the last update in bytes. 0: this worker has none. */
     /* Time since which there is no session to the server, in microseconds. 0: there is one. */
     int64_t missing_us;
     /* True: the server has asked for this worker's round (ROLL), and no report was sent since. */

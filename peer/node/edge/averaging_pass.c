@@ -16,10 +16,9 @@ bool averaging_pass_counts(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
     bool whole = strcmp(run->final_compress, "none") == 0;
-    /* Peers may compute means that differ in the last digit of float32. If the model has 16-bit
-     * values, these means may be rounded to different values, so that the models differ after a
-     * pass. Therefore passes do not count as exact, and estimates of the consensus distance end the
-     * phase. */
+    /* For models with 16-bit values, passes do not count as exact: peers may compute means that
+     * differ in the last digit of float32, and these may be rounded to different 16-bit values.
+     * Estimates of the consensus distance then end the phase. */
     bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
     return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
            && (run->gamma_auto || run->gamma == 1);
@@ -32,9 +31,8 @@ static bool same_end(const struct wire_delta *d, uint64_t clean, uint64_t beat)
     return d->run_round == beat && d->codec == DELTA_FINAL && d->clean == clean;
 }
 
-/* Returns whether the pass stays exact on edge b in a job that commits the exchanges of round count
- * `beat`. If the edge is used in this round, its exchange must be ready, with both deltas made for
- * this round. Otherwise no exchange may be pending. */
+/* Returns whether a job at round count `beat` keeps the pass exact on edge b. An edge of this round
+ * must have both deltas, made for this round. Any other edge must have no pending exchange. */
 static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     const struct edge *e = &b->edge;
@@ -45,9 +43,9 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
            && same_end(&edge_theirs(e)->head, clean, beat);
 }
 
-/* Returns the number of edge resets plus closures for distrust at this peer so far. A pass in which
- * the number grows is not exact, because the end that refuses an exchange
- * (gossip/exchange/outlier_filter.h) keeps its model, but the other end changes its own. */
+/* Returns how often this peer has reset an edge or closed it for distrust. A pass in which this
+ * number grows is not exact, because the end that refuses an exchange keeps its model, but the
+ * other end changes its own. */
 static uint64_t amiss(const struct edges *es)
 {
     return es->n_resets + es->n_distrusted;
@@ -106,8 +104,8 @@ static void begin(struct edges *es, uint64_t first)
 }
 
 /* Returns whether this peer's model is still the mean of all models after this job. The mean may
- * have changed if a member joined or died, or an edge was reset, since the pass. These changes do
- * not matter once a member has finished, because that member knew that all peers had the mean. */
+ * have changed if a member joined or died, or an edge was reset, since the pass. Once a member has
+ * finished, such changes do not matter: it knew that all peers had the mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;
@@ -115,9 +113,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether a finished member proves that the previous pass was exact at all peers. This peer
- * may have begun another pass since then, because a report arrived late. The exchanges since the
- * previous pass were between equal models, so they changed nothing. */
+/* Returns whether a finished member proves that the previous pass was exact at all peers. The proof
+ * remains valid if this peer has begun another pass because a report arrived late: exchanges
+ * between equal models change nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;
@@ -155,11 +153,9 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
     p->beat = beat + 1;
 }
 
-/* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, by at most
- * 2^-24 of a model's length each: the difference of model and replica, the new replica, the same
- * two at the neighbour, and the sum that moves the model. The longest model is assumed to be at
- * most twice as long as this peer's model before or after the pass. Rounding errors are
- * independent, so their squares add up (sketch_rounding()). */
+/* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, each by at
+ * most 2^-24 of a model's length, and no model is assumed to be more than twice as long as this
+ * peer's. The errors are independent, so their squares add up (sketch_rounding()). */
 void averaging_pass_done(struct edges *es)
 {
     struct averaging_pass *p = &es->pass;
@@ -183,8 +179,8 @@ void averaging_pass_done(struct edges *es)
 /* ---- questions ---- */
 
 /* Returns whether the neighbour's delta of the pending exchange may still arrive before the next
- * job. The neighbour sends its BEAT for a round count after all deltas for it. If the BEAT has
- * arrived without a delta, the neighbour makes the delta in its next job. */
+ * job. A neighbour sends its BEAT for a round count after all deltas of it, so no delta follows the
+ * BEAT. */
 static bool comes(const struct neighbour *b, uint64_t beat)
 {
     bool said = b->said[0].beat >= beat || b->said[1].beat >= beat;

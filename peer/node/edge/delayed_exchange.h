@@ -41,10 +41,9 @@ struct delayed_exchange
     uint64_t done;
 };
 
-/* Returns whether this peer, at round count `beat`, has done at most 2 rounds since it made its
- * last delta for the edge. The replicas are then up to date. Rounds are counted and not seconds: if
- * both ends were restored from checkpoints of the same round, the edge may have been closed for
- * hours. To be used in lock step only. */
+/* Returns whether the replicas of the edge are up to date in lock step: this peer, at round count
+ * `beat`, has done at most 2 rounds since its last delta for the edge. Time does not matter: after
+ * a restart from checkpoints the edge may have been closed for hours. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */

@@ -21,9 +21,9 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
-/* Like measure(), but for models with 16-bit values: sets *d2 to D'^2 and *e2 to E'^2, the
- * distances after rounding to 16 bits (distance_bound.h). Must not be called while a job runs.
- * O(dim). */
+/* For models with 16-bit values: sets *d2 to D'^2 and *e2 to E'^2 of the edge's last exchange, the
+ * squared distances after rounding to 16 bits (distance_bound.h). Must not be called while a job
+ * runs. O(dim). */
 static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
 {
     measure(e, d2, e2);
@@ -137,9 +137,8 @@ void distance_bound_begin(struct distance_bound *c)
         .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
 }
 
-/* Returns whether a neighbour has ended without reporting that it was near the mean. A failed
- * neighbour is ignored. Without lock step the neighbour's last report may be lost, so the result is
- * always false. */
+/* Returns whether a neighbour has ended without having reported that it was near the mean. Failed
+ * neighbours are ignored. Always false without lock step, where the last report may be lost. */
 static bool ended_apart(const struct edges *es)
 {
     for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
@@ -178,9 +177,9 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     c->round = rounds;
     c->now = waits && n_members >= 2 ? neighbours_bound(es) : (double)INFINITY;
     double bound = reach(es, n_members) * fmax(c->now, c->before);
-    /* The open edges do not lead to members that have ended. After a member has ended, they
-     * therefore cannot show a smaller distance of all members. The bound must not decrease then,
-     * unless it counts as evidence already (`counts`). */
+    /* No open edge leads to a member that has ended, so the edges no longer show the distance of
+     * all members. The bound must not decrease then, unless it already counts as evidence
+     * (`counts`). */
     bool ended = member_counts_ended(es->env);
     MARK_IF(ended && !c->counts && bound < c->bound,
             "distance_bound: a smaller bound after an end does not count");

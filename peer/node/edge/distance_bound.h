@@ -47,16 +47,15 @@ enum { DISTANCE_BOUND_ROUNDS = 64 };
 struct distance_bound
 {
     bool near;      /* True: at the last update, the bound was not above the target. */
-    uint64_t since; /* Round of the consensus phase at which `near` last became true. */
+    uint64_t since; /* Round of the consensus phase at which the bound last fell to the target. */
     /* True: the bound was below the target for DISTANCE_BOUND_ROUNDS rounds in a row. */
     bool counts;
     /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
     double bound;
     uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
-    /* L of this peer, the bound for neighbours (top of this file), relative to |x|. now: in round
-     * `round`. before: in the round before it. The larger value is used, because with momentum
-     * models may move past each other. Both values stay valid if members leave the graph, because
-     * only the factor from L to `bound` changes then. */
+    /* L_i of this peer (top of this file), relative to |x|: in round `round` (now), and in the
+     * round before (before). The larger value is used, because with momentum models may move past
+     * each other. */
     double now, before;
 };
 
@@ -71,26 +70,22 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
 
 /* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. Of two
  * models at distance D, one is at least D / 2 from the mean. The replicas show D with an error of
- * E. The result is the largest max(D / 2 - E, E) of the edges. 0: unknown, without lock step, or
- * with --byzantine. An estimate from sketches may be lower than the result, if it was made before a
- * sparse codec moved equal models apart. O(dim). */
+ * E, so the result is the largest max(D / 2 - E, E) of the edges. 0: unknown, without lock step, or
+ * with --byzantine. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
-/* Returns a lower bound on the largest distance of any peer from the mean, computed from neighbours
- * that have finished. Sketches made after their end do not contain their models. Of two models at
- * distance D, one is at least D / 2 from the mean, so the result is D / 2 of the farthest finished
- * neighbour, relative to |x|. Four kinds of neighbours are left out: with --byzantine N the N
- * farthest ones, distrusted ones, failed ones, and those without an exchange in the last epoch of
- * the edge. 0: no neighbour is left. O(dim) per neighbour. */
+/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|: half of
+ * the distance to the farthest neighbour that has finished. Left out are failed and distrusted
+ * neighbours, those without an exchange in the edge's last epoch, and the N farthest ones with
+ * --byzantine N. 0: no neighbour is left. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
 /* Resets the bound to unknown. */
 void distance_bound_begin(struct distance_bound *c);
 
 /* Updates the bound after a job of the consensus phase. rounds: rounds of the phase so far.
- * distance: bound on this peer's distance from the mean by sketches. most: the target. If a
- * neighbour ended without reporting that it was near the mean, the bound becomes infinite, because
- * then not all peers are known to be near. */
+ * distance: bound on this peer's distance from the mean, by sketches. most: the target. The bound
+ * becomes infinite if a neighbour ended without reporting that it was near the mean. */
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
                          double distance, double most);
 

@@ -241,10 +241,10 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
     }
 }
 
-/* Drops the edges that the topology no longer contains. If an exchange is ready, the next job
- * commits it first. The neighbour may have committed it already, and an exchange that only one end
- * commits changes the mean of all models. If the neighbour's delta is missing, the exchange is
- * dropped. The neighbour may have committed it even then, but this peer cannot know. */
+/* Drops the edges that the topology no longer contains. An edge with a ready exchange is kept until
+ * the next job commits it: the neighbour may have committed it already, and an exchange that only
+ * one end commits changes the mean of all models. An exchange without the neighbour's delta cannot
+ * be committed and is dropped. */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {

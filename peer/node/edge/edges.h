@@ -89,23 +89,26 @@ struct neighbour
     bool aside;
     /* True: an EDGE message must be sent, which asks the neighbour to open the edge. */
     bool must_ask;
-    int64_t lost_us; /* Time at which the session was lost. Valid while `link` is NULL. */
+    int64_t lost_us; /* Time at which the session was lost. Valid while there is no session. */
     /* Last time at which the edge was OPEN or DONE. If the edge never was: time of its creation. */
     int64_t open_us;
     uint64_t beat; /* Largest round count in an EDGE or BEAT since the edge last opened. */
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
      * round count. */
     int64_t beat_us;
-    struct neighbour_word said[2]; /* Latest BEAT with an even and with an odd round count. */
+    /* Latest BEAT with an even round count, and latest BEAT with an odd one. */
+    struct neighbour_word said[2];
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;
     struct flap_damping absence; /* How often and how long the neighbour was recently absent. */
-    /* The neighbour's last announcement of a checkpoint, if this peer took it into account. */
+    /* Checkpoint that the neighbour announced last, if this peer accepted the announcement. */
     struct checkpoint_word word;
     struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
     /* True: this peer does not wait for the neighbour now, and the user was informed. */
     bool excused;
-    bool was_excused; /* True: `excused` has been true at some time since the edge was created. */
+    /* True: this peer has stopped waiting for the neighbour at some time since the edge was
+     * created. */
+    bool was_excused;
     /* Consensus step size of the edge after the last job. This is a copy, because the worker may
      * change edge.gamma while a job runs. */
     double gamma;
@@ -127,7 +130,6 @@ struct neighbour
     uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
-/* The edges of this peer. */
 struct edges;
 
 /* What other modules know of the graph and of all edges together. */
@@ -140,19 +142,21 @@ struct edges_status
     /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
     uint32_t n_rounds;
     double momentum; /* Momentum of the consensus phase. Valid if edges_gap() is not 0. */
-    /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
+    /* Factor of the graph at this peer's vertex (graph_spread() in topology/topology.h). Set with
+     * --compress auto only. */
     double spread;
     /* Mean speed of the peers in local steps per second, as estimated for --local-steps auto. */
     double pace;
     /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0: none. A value that is not after this peer's round count means none, too. */
+     * accepted. 0, or a round count in the past: none. */
     uint64_t heard_due;
-    /* Like heard_due, but includes announcements that checkpoint_word() rejected. */
+    /* Round count of the earliest checkpoint that neighbours announced, whether checkpoint_word()
+     * accepted it or not. 0, or a round count in the past: none. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
-    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
+    /* Time at which this peer last stopped waiting for a neighbour that had never been left out
      * before. 0: never. */
     int64_t excused_us;
     /* Number of new epochs, over all edges, except the first epoch of each edge. */
@@ -214,18 +218,17 @@ void edges_update(struct edges *es);
 
 /* Sets edge i to DONE: no further exchange takes place. */
 void edges_finish(struct edges *es, size_t i);
-/* Stores three values and announces them. beat: round count of this peer. due: round count of its
- * next checkpoint; 0: none. settled: number of hops around this peer within which all peers are
- * near the mean. A BEAT with these values is sent to each neighbour with an open edge, unless a
- * delta to it, which carries the same values, is about to be sent. With the policy `async` no BEAT
- * is sent. */
+/* Announces this peer's progress by a BEAT to each neighbour with an open edge, unless a delta that
+ * is about to be sent carries the same values, or the policy is `async`. beat: round count. due:
+ * round count of the next checkpoint; 0: none. settled: hops around this peer within which all
+ * peers are near the mean. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
 /* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
  * training. To be called between jobs. */
 void edges_settle(struct edges *es);
 /* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
-/* Adds to the job that is being planned what this job does with edge i (its task). */
+/* Adds the task of edge i to the job that is being planned. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
 /* Returns the state of edge i for sketches, to be used by the job that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);

@@ -2,9 +2,9 @@
  * carries it. */
 #include "peer/node/edge/edges_state.h"
 
-/* The first AGAIN equal BEATs on a session are all sent, because the neighbour may have had no edge
- * to this peer when the first one arrived. After that, only repetitions 16, 32, 64 and so on are
- * sent. Otherwise many BEATs would be queued behind a delta that takes a minute. */
+/* Limits how often an equal BEAT is repeated on a session, so that few BEATs wait behind a long
+ * delta. The first AGAIN of them are all sent, because the neighbour may have had no edge to this
+ * peer yet. After that, only repetitions 16, 32, 64 and so on are sent. */
 enum { AGAIN = 8 };
 
 static bool is_worth_saying(const struct edges *es, struct neighbour *b)

@@ -17,7 +17,7 @@ enum {
  * edge closed. The message is used if this peer opens the edge later. */
 struct early_edge
 {
-    bool heard;    /* True: the message in `edge` is valid. */
+    bool heard;    /* True: an EDGE has arrived and may still be used. */
     uint32_t link; /* Number of the session on which the EDGE arrived. */
     struct wire_edge edge;
 };
@@ -28,7 +28,7 @@ struct edges
     struct sessions *sessions;
     struct run_context *workshop;
     struct neighbour **at; /* The neighbours, in the order of the member table. */
-    size_t n, cap;         /* Number of neighbours in `at`, and for how many it has room. */
+    size_t n, cap;         /* Number of neighbours, and for how many there is room. */
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
     uint64_t view;
     /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
@@ -37,11 +37,12 @@ struct edges
     uint32_t eccentricity; /* Hops from this peer to the farthest member. */
     /* Place of this peer in the spanning trees along which sketches are added up. */
     struct tree_aggregation_place place;
-    /* Number of the graph (place.built) for which `gap` and `momentum` were computed. */
+    /* Number of the graph (place.built) whose spectral gap and momentum are stored. */
     uint64_t measured;
     /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
     double gap, momentum;
-    /* graph_spread() at this peer's vertex (topology/topology.h). Set with --compress auto only. */
+    /* Factor of the graph at this peer's vertex (graph_spread() in topology/topology.h). Set with
+     * --compress auto only. */
     double spread;
     uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
     uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
@@ -53,9 +54,10 @@ struct edges
     /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
     struct pace pace;
     /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0: none. A value that is not after `beat` is past and means none, too. */
+     * accepted. 0, or a round count up to `beat`: none. */
     uint64_t heard_due;
-    /* Like heard_due, but includes announcements that checkpoint_word() rejected. */
+    /* Round count of the earliest checkpoint that neighbours announced, accepted or not. 0, or a
+     * round count up to `beat`: none. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
@@ -65,7 +67,7 @@ struct edges
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Last time at which this peer stopped waiting for a neighbour for which it had always waited
+    /* Time at which this peer last stopped waiting for a neighbour that had never been left out
      * before. 0: never. */
     int64_t excused_us;
     /* EDGE messages that arrived before this peer could open the edge, by the session's index in
@@ -73,7 +75,7 @@ struct edges
     struct early_edge early[NODE_LINKS_MAX];
     /* Packets with fragments of deltas that the current step of the node sends. */
     struct packet *part[EDGES_PARTS_MAX];
-    /* n_parts: number of elements of `part`. parts_told: number of bytes of the current job's delta
+    /* n_parts: number of packets in part[]. parts_told: number of bytes of the current job's delta
      * that parts_send() has handled. */
     size_t n_parts, parts_told;
     /* Total bytes of fragments that were sent before their delta was complete, over all edges. */

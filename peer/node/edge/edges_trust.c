@@ -34,10 +34,9 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* Returns whether b has trained for more than 5/4 of this peer's rounds. The filter measures the
- * distance of b's model in units of this peer's distance from the initial model. This unit is too
- * small if this peer was stopped, skipped rounds or, without lock step, was slower. The result
- * depends on what b claims, so it decides only which message is printed and whether the closure is
+/* Returns whether b claims to have trained for more than 5/4 of this peer's rounds. The outlier
+ * filter then cannot judge b, because its unit is this peer's own distance from the initial model.
+ * The claim may be false, so it decides only which message is printed and whether the closure is
  * counted. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {

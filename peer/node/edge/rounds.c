@@ -82,9 +82,8 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
 }
 
 /* Returns the weight of the edge for round count `beat`, packed as in `turn`. 0: the edge is not
- * used. The first exchange of training is made for round count 1, and the first one of the
- * consensus phase for the round count at which training ends. These exchanges are round 0 of a
- * pass. */
+ * used. The passes of training begin with the deltas made for round count 1, those of the consensus
+ * phase with the deltas made for the round count at which training ends. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);

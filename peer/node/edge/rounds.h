@@ -41,7 +41,7 @@ uint64_t rounds_cycle(const struct edges *es);
  * topology, except for an edge that belongs to training only (b->aside). */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
-/* Sets the fields that depend on the round in *now, the mixing parameters of the edge to b in one
+/* Sets the fields of *now that depend on the round. *now: mixing parameters of the edge to b in one
  * job. beat: round count for which the job makes deltas. */
 void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
                  struct mixing_moment *now);

@@ -50,15 +50,17 @@ struct wave
     size_t n_pending; /* Number of links that have not answered. */
     uint32_t pending[LINKS_MAX];
 
-    /* Sum of the answers so far, this peer's own included. */
+    /* Highest ballot promised, and highest ballot with an accepted proposal, of this peer and the
+     * peers whose answers have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
     uint32_t n_mixing;
     struct finish_evidence evidence;
-    size_t n_members; /* Number of bytes of `members`. */
+    size_t n_members; /* Number of bytes of the list of members. */
     uint8_t members[WIRE_FINISH_MEMBERS_MAX];
     size_t n_proposal;
-    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX]; /* Proposal of the ballot `accepted`. */
+    /* The accepted proposal of the highest ballot among the answers. */
+    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
 };
 
 struct finish
@@ -71,14 +73,15 @@ struct finish
     /* Evidence of this peer's model. own.n is 0: the model is not within the target. */
     struct finish_evidence own;
 
-    /* The acceptor: the highest ballot promised, and the last proposal accepted. */
+    /* Acceptor: the highest ballot that this peer has promised, and the ballot of the proposal that
+     * it accepted last. */
     struct wire_ballot promised, accepted;
     /* Highest ballot in which an earlier process of this peer may have reported another model. A
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* Values stored by the last process of this peer that reported a model: the hash of this model
-     * (0: no process has reported one), and `earlier` of that process. */
+    /* The next two values were stored by the last process of this peer that reported a model: the
+     * hash of this model (0: none was reported), and its value of `earlier`. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -344,8 +347,8 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
         enter(f, f->attempt + 1);
     } else {
         take_certificate(f, (struct bytes){p, n});
-        /* A process that starts again after this peer has ended can then end with the same certificate,
-         * although the other peers are gone. */
+        /* The certificate is stored, so that a later process of this peer can end with it after the
+         * other peers have exited. */
         if (f->promised.number > 0 && !f->mute)
             (void)keep_promise(f);
     }
@@ -354,9 +357,9 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 
 /* ---- the acceptor ---- */
 
-/* Prepares the report of this peer's model in this ballot. Returns whether the peer may report it.
- * The peer must not report in a ballot that is not above `earlier`, because an earlier process may
- * have reported another model in it. */
+/* Returns whether this peer may report its model in this ballot, and prepares the report. It must
+ * not if the ballot is not above `earlier`, because an earlier process may have reported another
+ * model in it. */
 static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
@@ -366,10 +369,10 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* Adds to the answer to an ASK that this peer still mixes, if so. Returns FLAG_OVERDUE if the peer
- * is stranded, or if it has mixed for more rounds since the first ASK than a peer without faults
- * needs to end. Otherwise returns 0. Rounds are counted, not seconds, because the time of a round
- * depends on the model and the links. */
+/* Adds to the answer to an ASK that this peer still mixes, if so. Returns FLAG_OVERDUE if it is
+ * stranded, or if it has mixed for more rounds since the first ASK than a run without faults needs;
+ * else 0. Rounds are counted, not seconds, because their duration depends on the model and the
+ * links. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -737,7 +740,8 @@ static void begin_ballot(struct finish *f)
     begin_wave(f, &m, NULL);
 }
 
-/* Sends the proposal in the buffer `proposal` of the wave. */
+/* Begins the second wave of the ballot, with the proposal p[0..n). The bytes may be those of the
+ * wave itself, so they are copied first. */
 static void propose(struct finish *f, const uint8_t *p, size_t n)
 {
     uint8_t copy[WIRE_FINISH_PROPOSAL_MAX];
@@ -779,10 +783,9 @@ static bool all_overdue(const struct wave *w)
     return n > 0 && n == w->n_mixing;
 }
 
-/* Returns whether more mixing can bring the models of *p closer, and a further attempt is allowed.
- * More mixing cannot help if a member has answered that it ended outside the target. Such a member
- * does not mix any more, because it has made no progress for a long time, or its run has
- * diverged. */
+/* Returns whether a further attempt is allowed, and more mixing can bring the models of *p closer.
+ * More mixing cannot help if a member has answered that it ended outside the target, because that
+ * member no longer mixes. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;
@@ -861,9 +864,9 @@ static int64_t wave_limit_us(const struct finish *f)
     return FINISH_WAVE_US << doublings;
 }
 
-/* Returns the node time at which this peer may coordinate. While members still mix, a ballot of any
- * attempt but the last can only abort the attempt, so it begins earlier (FINISH_MIXING_US). The
- * last attempt is not aborted, so its coordinator waits for the whole patience_us. */
+/* Returns the node time at which this peer may coordinate. While members still mix, a ballot can
+ * only abort the attempt, so it may begin early (FINISH_MIXING_US). The last attempt cannot be
+ * aborted: its coordinator waits for the whole patience_us. */
 static int64_t due_us(const struct finish *f)
 {
     int64_t patience_us = f->view.patience_us;

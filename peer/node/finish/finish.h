@@ -16,7 +16,7 @@
 #include "peer/node/finish/evidence.h"
 #include "peer/node/finish/proposal.h"
 
-struct finish; /* Defined in finish.c. */
+struct finish;
 
 /* Functions of the owner of the protocol. `self` is passed to each of them. */
 struct finish_owner
@@ -26,9 +26,9 @@ struct finish_owner
     /* Lists the links of all sessions with peers. Returns their number, at most `cap`. */
     size_t (*links)(void *self, uint32_t *out, size_t cap);
     void (*send)(void *self, uint32_t link, const struct wire_finish *m);
-    /* Lists all members of the run, this peer included, as this peer knows them, in any order.
-     * Their status is taken from the member table. For a member that has ended it is
-     * FINISH_OUTSIDE. */
+    /* Lists all members of the run that this peer knows, itself included, in any order. Their
+     * status is taken from the member table. A member that has ended is FINISH_OUTSIDE, because the
+     * table does not know its distance. */
     void (*members)(void *self, struct finish_proposal *out);
     /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
      * smallest identity is one of the n. */
@@ -64,20 +64,20 @@ struct finish_view
     double target;
 };
 
-/* A stored promise: the ballot promised, the ballot accepted, the hash of the reported model, the ballot
- * up to which earlier processes may have reported other models, one byte that is 1 after the certificate
- * is decided and else 0, and the accepted proposal or the certificate. */
+/* Layout of a stored promise: ballot promised; ballot accepted; hash of the reported model; highest
+ * ballot in which earlier processes may have reported other models; 1 if the certificate is
+ * decided, else 0; the accepted proposal or the certificate. */
 enum {
-    FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9, /* Number of bytes before the proposal. */
+    /* Number of bytes of a stored promise before the proposal. */
+    FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,
     /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
     FINISH_ATTEMPTS = 4 /* Maximum number of attempts. The last attempt does not abort. */
 };
 
-/* Creates the state of the protocol for a peer that has not ended its run. promise: the bytes that
- * an earlier process of this peer stored last, or empty. If the bytes are no promise, the promise
- * counts as lost, and this peer neither votes nor coordinates. Returns NULL if memory is
- * exhausted. */
+/* Creates the protocol's state for a peer that has not ended its run. promise: the bytes that an
+ * earlier process of this peer stored last, or empty. After a promise that is unreadable, this peer
+ * neither votes nor coordinates. Returns NULL if memory is exhausted. */
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise);
 /* Frees the state of the protocol. NULL is allowed. */
 void finish_close(struct finish *f);
@@ -99,9 +99,9 @@ void finish_link_down(struct finish *f, uint32_t link);
 
 /* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */
 const struct finish_proposal *finish_certificate(const struct finish *f);
-/* Returns whether the certificate covers the model that this process has frozen. The certificate may list
- * this peer as within because of the model of an earlier process, which this process does not have.
- * A process whose stored promise was lost cannot know this and returns false. O(log n). */
+/* Returns whether the certificate covers the model that this process has frozen. If it lists this
+ * peer as within, it may mean the model of an earlier process instead. A process whose stored
+ * promise was lost cannot tell and returns false. O(log n). */
 bool finish_covers(const struct finish *f);
 /* Returns the hash of the model that this peer has reported as within the target, as the stored
  * promise says. 0: no process of this peer has reported a model, or the bytes are no promise. */

@@ -29,7 +29,6 @@ enum finish_status {
     FINISH_STATUSES
 };
 
-/* One member of a proposal. */
 struct finish_member
 {
     uint64_t key; /* First 8 bytes of the identity (finish_key()). */
@@ -37,10 +36,10 @@ struct finish_member
     bool voter; /* True: the member counts for the quorum. Not part of the encoding. */
 };
 
-/* A proposal. */
 struct finish_proposal
 {
-    double distance;  /* Consensus distance relative to `mean_norm`. Infinite: unknown. */
+    /* Consensus distance relative to the norm of the mean model. Infinite: unknown. */
+    double distance;
     double mean_norm; /* Norm of the mean model. */
     /* Ballot in which the proposal was made. A later ballot that adopts the proposal keeps this
      * value. The proposal is about the models that were reported in this ballot. */

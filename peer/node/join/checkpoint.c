@@ -43,10 +43,10 @@ static int64_t age_us(const struct checkpoint *c)
     return c->env->now_us - c->last_us;
 }
 
-/* Returns the number of rounds between the proposal of a checkpoint and the checkpoint. `reach` is
- * the eccentricity of the proposer. All peers know the proposal after 4 reach rounds: it travels
- * over at most 2 reach hops, and takes at most two rounds per hop. If this peer is about to stop
- * (`asked`), the number is the smallest one with which the proposal reaches all peers. */
+/* Returns by how many rounds a checkpoint is proposed in advance, so that all peers know of it in
+ * time. A proposal travels over at most 2 * reach hops, with at most two rounds per hop; `reach` is
+ * the eccentricity of the proposer. A peer that is about to stop (`asked`) uses the smallest number
+ * that suffices. */
 static uint64_t ahead(uint64_t reach, bool asked)
 {
     return asked ? 4 * reach + 2 : 6 * reach + 6;
@@ -65,10 +65,9 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* Ignores announcements that are too far ahead, because no peer would take a new checkpoint before
- * that round count. The limit is the largest round count that an honest peer can propose. The
- * eccentricity of the proposer is at most twice that of this peer, and the proposer is ahead by at
- * most lock step's lead, 2 reach + 16. */
+/* Ignores an announcement that is further ahead than an honest peer can propose, because it would
+ * block all new checkpoints until then. The proposer's eccentricity is at most twice that of this
+ * peer, and the proposer is ahead by at most lock step's lead, 2 reach + 16. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v)
 {

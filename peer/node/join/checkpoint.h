@@ -34,14 +34,12 @@
 
 #include "peer/node/env.h"
 
-/* The next checkpoint of this peer, and the state of the last one. */
 struct checkpoint;
 
-/* The last announcement of a checkpoint by a neighbour that this peer took into account. A
- * neighbour may announce one new checkpoint in each half of the --checkpoint interval. While it is
- * pending, an announcement of an earlier round count may replace it, because proposals of different
- * peers may cross. A lying neighbour can make this peer take a checkpoint that no other peer has.
- * The checkpoint that all others take is still heard from the other neighbours. */
+/* The last announcement of a checkpoint by a neighbour that this peer accepted. A neighbour may
+ * announce one new checkpoint in each half of the --checkpoint interval, so a liar causes few
+ * useless checkpoints. An announcement of an earlier round count may replace a pending one, because
+ * proposals of different peers may cross. */
 struct checkpoint_word
 {
     uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */
@@ -73,10 +71,9 @@ void checkpoint_start(struct checkpoint *c);
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles the round counts at which neighbours have announced that they write their next checkpoint.
- * heard_due: the earliest announced round count for which checkpoint_word() has returned true.
- * heard_any: the earliest of all announced round counts; it is used instead of heard_due if this
- * peer was asked to stop. 0: none. */
+/* Handles the round counts at which neighbours have announced that they write their next
+ * checkpoint. heard_due: the earliest one that checkpoint_word() has accepted. heard_any: the
+ * earliest of all, used instead if this peer was asked to stop. 0: none. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
 

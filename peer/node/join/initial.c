@@ -21,14 +21,15 @@ struct initial
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool asks;     /* True: a member was asked for pieces, over the session `link`. */
+    bool asks;     /* True: a member was asked for pieces. */
     uint32_t link; /* Driver's number of the session with the member that was asked last. */
-    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
+    bool sole;     /* True: all pieces that have arrived came over the current session. */
     size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
-    /* Number of pieces that have arrived or were requested on `link`: the first n_asked of the
-     * model. */
+    /* Number of pieces that have arrived or were requested over the current session: the first
+     * n_asked of the model. */
     size_t n_asked;
-    /* Node time at which the last piece arrived, or at which `link` was chosen, in microseconds. */
+    /* Node time at which the last piece arrived, or at which the current session was chosen, in
+     * microseconds. */
     int64_t came_us;
     /* Node time since which no session can provide the model, in microseconds. 0: a session can
      * provide it. */
@@ -85,8 +86,8 @@ static bool is_liar(const struct initial *in, const uint8_t *id)
     return false;
 }
 
-/* Returns whether the member of this session has this run. A peer that lacks the run's initial
- * model does not say that it has the run, so such a member also has the initial model. */
+/* Returns whether the member of this session has the run's initial model. A peer that lacks the
+ * initial model reports no run, so a member that reports this run has it. */
 static bool has_run(const struct link *l)
 {
     return link_talks(l) && !l->doomed && l->same_run;
@@ -100,10 +101,9 @@ static const struct link *asked(const struct initial *in)
     return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
 }
 
-/* Returns the next session after `old`, in cyclic order, that can be asked. Returns `old` if only
- * `old` can be asked, and NULL if no session can be asked. If `old` is NULL, the search starts at a
- * session that depends on this peer's identity, so that peers that lack the model ask different
- * members. */
+/* Returns the session to ask after `old`, in cyclic order; `old` itself if it is the only one that
+ * can be asked. NULL: no session can be asked. Without `old`, the search starts at an index that
+ * depends on this peer's identity, so that peers that lack the model ask different members. */
 static const struct link *next_source(const struct initial *in, const struct link *old)
 {
     size_t n = sessions_slots(in->sessions);
@@ -133,10 +133,9 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Called when no session can be asked. The run is given up after INITIAL_ABANDON_US in two cases.
- * Either this peer has sessions, but none of their members has the initial model. Or this peer has
- * no session, and no other member is alive. A live member without a session may still be reached
- * later. */
+/* Called when no session can be asked. The run is given up after INITIAL_ABANDON_US if this peer
+ * has sessions, but none with a member that has the initial model, or if no other member is alive.
+ * A live member without a session may still be reached later. */
 static enum initial_said nobody(struct initial *in)
 {
     bool any = false;

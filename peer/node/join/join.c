@@ -70,9 +70,8 @@ bool join_others_resume(const struct join *j)
     return members_tally(v->members)->n_resumed > 0;
 }
 
-/* Passes the fetched model to the mixer, which checks all values again. The model is complete,
- * because the mixer must never hold an incomplete one. Returns false if the check fails; the fetch
- * then starts again. */
+/* Passes the fetched, complete model to the mixer, which checks all values again. Returns false if
+ * the check fails; the fetch then starts again. */
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;

@@ -22,7 +22,6 @@
 #include "peer/node/join/initial.h"
 #include "peer/node/join/state_transfer.h"
 
-/* How this peer obtains its model. */
 struct join;
 
 /* Facts about a model that was fetched from members that have begun the run. */
@@ -47,10 +46,9 @@ void join_start(struct join *j);
 void join_again(struct join *j);
 
 /* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model has
- * just become this peer's model (join_fetched()). Returns false in all other cases, also if the peer
- * now begins with the run's initial model (join_has_model() is then true). `certificate`: the
- * certificate of the run, or NULL. If it is not NULL, and this peer has a session with a member
- * that it covers, the model is fetched only from such members. */
+ * just become this peer's model. If the peer begins with the run's initial model instead, returns
+ * false, and join_has_model() is true. certificate: if not NULL, and there is a session with a
+ * member that it covers, the model is fetched only from such members. */
 bool join_update(struct join *j, const struct finish_proposal *certificate);
 
 /* Returns whether this peer has a session with a member whose model the certificate covers. */

@@ -40,14 +40,14 @@ struct model_server
         uint32_t link;
         uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
         uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
-        uint32_t n_pieces; /* Number of pending requests in `piece`. */
+        uint32_t n_pieces; /* Number of pending requests for pieces. */
         /* Pending requests for pieces, oldest first. */
         struct model_server_piece piece[MODEL_SERVER_PIECES];
     } at[NODE_LINKS_MAX]; /* Requests by slot of the session. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
-    /* True: the certificate of the run covers this peer's current model. `copy`, which is a copy of
-     * this model, is then covered, too. */
+    /* True: the certificate of the run covers this peer's current model, and therefore also the
+     * copy of it for pieces. */
     bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
@@ -57,8 +57,8 @@ struct model_server
      * send queue when the run is given up. */
     struct packet_pool initial;
     struct packet *copy; /* Copy of the model from which pieces are cut. NULL: none. */
-    uint64_t copy_round; /* Round of the model in `copy`. */
-    int64_t copy_us;     /* Node time at which `copy` was made, in microseconds. */
+    uint64_t copy_round; /* Round of the copy from which pieces are cut. */
+    int64_t copy_us;     /* Node time at which the copy for pieces was made, in microseconds. */
 };
 
 struct model_server *model_server_open(struct env *env, struct sessions *s, struct run_context *w)
@@ -190,16 +190,16 @@ static bool wants_pieces(const struct model_server *o, size_t i)
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-/* Like stands(), but also returns false for an observer's request while the mixing of the round is
- * not done (`mixed` is false). Observers compare models of several peers, and all of these must be
+/* Returns whether the request at index i can be answered now. An observer's request must also wait
+ * until the round is mixed (`mixed`): observers compare models of several peers, which must all be
  * taken after the mixing. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return stands(o, i) && (mixed || !sessions_at(o->sessions, i)->observer);
 }
 
-/* Same as model_server_due() (model_server.h). `mixed`: the round's mixing is already in the
- * model. */
+/* Returns whether a copy of the model at round `round` would answer a pending request
+ * (model_server_due()). mixed: the mixing of this round is already in the model. */
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;

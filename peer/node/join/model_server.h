@@ -28,8 +28,6 @@
 
 #include "peer/node/run_context.h"
 
-/* Pending requests of other peers for this peer's model, and the buffers that the current step of
- * the node sends. */
 struct model_server;
 
 /* Returns a server without requests, or NULL if memory is exhausted. The pointers are borrowed. */
@@ -86,10 +84,9 @@ bool model_server_due(const struct model_server *o, uint64_t round, bool *at_win
  * ownership of the caller's reference to `model`. */
 void model_server_serve(struct model_server *o, struct packet *model, uint64_t round);
 
-/* Copies the current model, which is of round `round`, and answers all requests that this copy can
- * answer. No job may be running. If the round's mixing is not done yet (`mixed` is false),
- * observers get no answer. They compare models of several peers, and all of these must be taken
- * after the mixing. */
+/* Copies the current model, of round `round`, and answers all requests that this copy can answer.
+ * No job may be running. Observers get no answer before this round is mixed (`mixed`): they compare
+ * models of several peers, which must all be taken after the mixing. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
 /* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the

@@ -56,7 +56,7 @@ struct state_transfer_source
 struct state_transfer_piece
 {
     bool here;        /* True: the piece is present in state_transfer.staged. */
-    uint8_t from;     /* Index of the source that sent the piece. Valid if `here` is true. */
+    uint8_t from;     /* Index of the source that sent the piece. Valid if the piece is present. */
     uint32_t asked;   /* Bit k is set if source k has an open request for the piece. */
     int64_t asked_us; /* Node time of the last request for the piece, in microseconds. */
 };
@@ -86,8 +86,8 @@ struct state_transfer
      * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
      * state_transfer_update() has returned true. */
     double apart;
-    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with
-     * `key` were first requested. In microseconds. */
+    /* begun_us: node time at which the fetch began. asked_us: node time at which the present
+     * sketches were first requested. In microseconds. */
     int64_t begun_us, asked_us;
     struct
     {
@@ -642,7 +642,8 @@ static int judge(struct state_transfer *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* An exclusion frees the sketches. */
+        /* If a source was excluded, the sketches are freed, and no distance is known. */
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY;
     }
     free(come);
     free(from);

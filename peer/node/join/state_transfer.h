@@ -78,9 +78,9 @@ void state_transfer_drop(struct state_transfer *f);
  * sessions are wanted until state_transfer_drop(). */
 void state_transfer_seek(struct state_transfer *f);
 
-/* Returns whether the member of this session can be a source. The member must have begun this run. If
- * `certificate` is not NULL, it must also cover the member, and the member must not have sent a model
- * that it does not cover. O(members of the certificate). */
+/* Returns whether the member of this session can be a source: it has begun this run. With a
+ * certificate, two more conditions apply: the certificate covers the member, and the member has
+ * sent no model that the certificate does not cover. O(members of the certificate). */
 bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate);
 
 /* Starts or continues the fetch: chooses sources, sends requests, and judges the model once all

@@ -26,13 +26,13 @@ struct statistics_aggregation_said
     bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
     uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
     bool ours;       /* True: the entry holds the statistics of this peer itself. */
-    uint32_t from;   /* Number of the link over which the entry arrived. Unused if `ours` is set. */
+    /* Number of the link over which the entry arrived. Unused for this peer's own statistics. */
+    uint32_t from;
     uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
     size_t n;                                /* Number of bytes in bytes[]. */
     uint8_t bytes[];                         /* The encoded statistics. */
 };
 
-/* The stored statistics. */
 struct statistics_aggregation
 {
     struct env *env;
@@ -246,7 +246,7 @@ struct gathering
     size_t n, n_said, n_fit;
     /* Statistics of the first member that would create a run. NULL: no member would. */
     const struct statistics_aggregation_said *founder;
-    const char *founder_name; /* Name of the member whose statistics `founder` is. */
+    const char *founder_name; /* Name of the member that would create the run. */
 };
 
 /* Fills *g with the live members and their statistics. */

@@ -23,10 +23,9 @@ struct quorum_member
     bool departed;
 };
 
-/* The quorum of one node. */
 struct quorum
 {
-    /* The n initial members that this peer knows, sorted by identity. Room for `cap`. Owned. */
+    /* The n initial members that this peer knows, sorted by identity. Owned. */
     struct quorum_member *initial;
     uint32_t n, cap;
     bool begun;         /* True: training has begun. */
@@ -41,7 +40,7 @@ struct quorum
         enum quorum_state state;
     } counted;
     enum quorum_state state;
-    int64_t since_us; /* Beginning of `state`, as struct quorum_status defines it. */
+    int64_t since_us; /* Beginning of the present state, as struct quorum_status defines it. */
     /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
     int64_t held_us;
 };

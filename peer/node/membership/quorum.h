@@ -58,8 +58,8 @@ struct quorum;
 struct quorum_status
 {
     enum quorum_state state;
-    /* Node time at which the state began, in microseconds. Exception: if HELD begins again after a
-     * short time in THERE, the earlier time in HELD counts, and this value is earlier by that
+    /* Node time at which the state began, in microseconds. If a short time in THERE interrupts
+     * HELD, the time in HELD before the interruption counts, too, and this value is earlier by that
      * time. */
     int64_t since_us;
     uint32_t n_initial; /* Number of initial members that this peer knows. */
@@ -86,10 +86,10 @@ int quorum_follow(struct quorum *q, const struct members *m);
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
-/* Sets voter[i] to whether member i of the table (members_at()) is a voter. `voter` may be NULL.
- * Returns the number of voters, including those that the table has dropped. Dead members count as
- * voters. Otherwise a small part of the cluster would become a quorum when the other members count
- * as dead. O(members^2) in the worst case. */
+/* Sets voter[i] to whether member i of the table (members_at()) is a voter; `voter` may be NULL.
+ * Returns the number of all voters, including those that the table has dropped. Dead members are
+ * voters: otherwise a few peers would be a quorum once all others count as dead. O(members^2) in
+ * the worst case. */
 uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter);
 
 /* Returns the smallest identity among the initial members that have not departed. NULL: there is

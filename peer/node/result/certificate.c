@@ -18,10 +18,9 @@
  * target is therefore 3 standard deviations below the target. */
 const double certificate_margin = 0.85;
 
-/* In lock step, and without faults, two peers end their consensus phases at most as many rounds
- * apart as their eccentricities differ. This difference is less than the hops to the farthest peer.
- * The hops are counted twice, and MIXING_ROUNDS rounds are added for exchanges that are half done.
- * Without lock step the same number of rounds of the slowest peer is enough. */
+/* A peer may mix for this many rounds, plus twice its eccentricity, after another peer has ended.
+ * In lock step without faults two peers end at most as many rounds apart as their eccentricities
+ * differ. MIXING_ROUNDS are added for exchanges that are half done. */
 enum { MIXING_ROUNDS = 16 };
 
 struct run_certificate
@@ -31,8 +30,8 @@ struct run_certificate
     enum certificate_model model; /* This peer's model in this attempt. */
     int64_t frozen_us;            /* Node time at which the model was frozen. */
     int64_t wake_us;              /* Node time at which certificate_update() is due. */
-    uint64_t counted;             /* Value of members_changes() for which `enough` was computed. */
-    bool enough;                  /* True: enough voters are alive to decide a certificate. */
+    uint64_t counted; /* Value of members_changes() when the live voters were counted. */
+    bool enough;      /* True: enough voters are alive to decide a certificate. */
 };
 
 struct run_certificate *certificate_open(void)
@@ -133,8 +132,8 @@ static void list_members(void *self, struct finish_proposal *out)
     certificate_members(self, out);
 }
 
-/* Voters that the member table has dropped count, too. One of them may have the smallest identity.
- * Without the voter with the smallest identity, exactly half of the voters are no quorum. */
+/* Voters that the member table has dropped count, too. Exactly half of the voters are a quorum only
+ * if none was dropped and the voter with the smallest identity is in this half. */
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
@@ -250,9 +249,9 @@ void certificate_freeze(struct node *n)
     struct finish *f = protocol(n);
     if (f == NULL)
         return;
-    /* A model that was taken back after a restart was within the target by the measurement of the
-     * earlier process. A peer that was absent at the end has no model of the consensus phase, only of
-     * training. */
+    /* A model that this process took back after a restart is within the target if an earlier
+     * process of this peer has reported it so. A peer that was absent at the end (`away`) has a
+     * model of training only. */
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
     bool within =

@@ -41,7 +41,8 @@ static void final_model_end(struct node *n, enum final_model_state state)
     /* After a second rollback the stored model is an old one, so the peer has failed. */
     bool finished = state == FINAL_MODEL_STORED && !job_has_failed(n->job);
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
-    /* A neighbour may end as soon as it receives the report, and must not count this peer then. */
+    /* A neighbour may end as soon as the next message arrives, and must not count a failed peer.
+     * Therefore the FAILED record is sent first. */
     if (!finished)
         sessions_last_news(n->sessions);
     sessions_say_finished_all(n->sessions);

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether another live member has the name of record r. The machine of the member has lost
- * its old identity and has returned with a new one. */
+/* Returns whether another live member has the name of record r: the member's machine has lost its
+ * old identity and has returned with a new one. */
 static bool replaced(const struct members *all, const struct record *r)
 {
     for (size_t i = 0; i < members_count(all); i++) {
@@ -66,9 +66,9 @@ static bool is_unfinished(const struct node *n, const struct member *m)
            && !env_same_id(r->id, n->env.config.id);
 }
 
-/* Removes the members that returned after this peer's model was final, because their models were
- * not mixed with it. Only the number of these members is known. If the number of unfinished members
- * is the same, the unfinished members are the ones that returned, and their names are added. */
+/* Removes from n_among the members that returned after this peer's model was final, because their
+ * models were not mixed with it. Only their number is known. If as many members are unfinished,
+ * these are the ones that returned, and their names are added. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";

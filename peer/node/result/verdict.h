@@ -77,8 +77,8 @@ struct verdict_facts
      * the run with this peer. */
     bool without_first;
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* Number of dead members. With `away`: number of members that are not known to have
-     * finished. */
+    /* Number of dead members. If the run ended while this peer was away: number of members that are
+     * not known to have finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
@@ -95,17 +95,17 @@ struct verdict_facts
     /* True: the run ended while this peer was away, so no member ended it with this peer. Members
      * that have reported their end are in finished[], and all others in dead[]. */
     bool away;
-    /* Number of members that finished without this peer. Used if `away` is set. */
+    /* Number of members that finished while this peer was away. */
     uint32_t n_finished;
     char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
     double distance;
-    /* True: `distance` is not known, because there is no certificate: the members have not agreed
+    /* True: the distance is not known, because there is no certificate: the members have not agreed
      * on which models are final and how far apart they are (peer/node/finish/README.md). */
     bool uncertified;
-    bool at_most;  /* True: `distance` is an upper bound, which may be far above the distance. */
-    bool exact;    /* True: `distance` was computed from the models. False: it is an estimate. */
+    bool at_most;  /* True: the distance is an upper bound, which may be far above the true one. */
+    bool exact;    /* True: the distance was computed from the models. False: it is an estimate. */
     double target; /* Value of --final-drift. 0 or less: no consensus phase was requested. */
 
     uint64_t n_rounds;       /* Number of rounds of the run. */

@@ -189,10 +189,9 @@ static const struct link *holder(const struct sessions *s, const struct record *
     return NULL;
 }
 
-/* Returns the record of the member that started later. If both members started at the same time,
- * returns the record with the greater id. The start is read from the incarnation, which begins with
- * the wall clock in milliseconds. All peers choose the same record, because incarnations are
- * signed. */
+/* Returns the record of the member that started later, so that all peers refuse the same one of two
+ * members with one name. The incarnation shows the start, because it begins with the wall clock in
+ * milliseconds. After equal starts, the greater id decides. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
     if (a->incarnation != b->incarnation)

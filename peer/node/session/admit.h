@@ -43,10 +43,11 @@ void admit_list(struct sessions *s, const struct node_event *ev);
 /* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
  * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
-/* Returns whether the name in record r is free for its owner. Otherwise refuses the owner as
- * admit_hello() does. Called after the sender's run was accepted. */
+/* Returns whether the name in record r is free for its owner. Otherwise sends REFUSED, prints a
+ * warning and hangs up. Called after the sender's run was accepted. */
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
-/* Decides like admit_hello() about the HELLO of an observer, which contains no record. */
+/* Returns whether the observer that has sent a HELLO is admitted. Otherwise sends REFUSED, prints a
+ * warning and hangs up. The HELLO of an observer contains no record. */
 bool admit_observer(struct sessions *s, const struct link *l);
 /* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
  * not, remembers that the caller prints it now. */

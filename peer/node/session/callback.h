@@ -48,7 +48,8 @@ struct callback_link
     uint64_t dialled;
     uint32_t n_calls; /* Number of calls to the member's addresses so far. */
     int64_t next_us;  /* Earliest time of the next call, in microseconds. */
-    /* Reason why the member's last call failed (enum node_why), if `ours` is CALLBACK_FAILS. */
+    /* Reason why the member's last call to this peer failed (enum node_why), with
+     * CALLBACK_FAILS. */
     uint32_t why;
 };
 

@@ -52,9 +52,9 @@ enum {
 /* ---- which members are monitored ---- */
 
 /* Returns for how long a newly monitored member counts as silent already, in microseconds. If
- * several members are suspect, their hosts may have failed together, and the host of the new one
- * may have failed, too. The member then gets less time to prove that it is alive, because members
- * behind it on the monitor ring are monitored only after it is suspect. */
+ * several members are suspect, this one may have failed with them, so it gets less time to prove
+ * that it is alive. Members behind it on the monitor ring are only monitored after it is
+ * suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
@@ -215,10 +215,10 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
-/* Handles a refusal between two peers. They have no session, so each hears the other only when it
- * dials. One of them dials at least once in REFUSAL_VALID_US, which proves that both are alive.
- * Without this rule, this peer would accuse the member. Other members could then declare the member
- * dead and admit another one with its name. */
+/* Called when this peer refuses a session with a member, or the reverse. The two have no session,
+ * so such a refusal, at least one per REFUSAL_VALID_US, is the only proof that the member is alive.
+ * Otherwise this peer would accuse the member, and other members could declare it dead and admit
+ * another one with its name. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -345,10 +345,10 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
     watch(s, s->twins.other, 0);
 }
 
-/* Two live members of one name would train on the same shard with the same random numbers, because
- * both follow from the name. One of them is refused after DUPLICATE_NAME_US. The delay exists
- * because a peer that restarts with a new identity has the name of its former identity, which is
- * not dead yet. */
+/* Refuses one of two live members with the same name after DUPLICATE_NAME_US. Both would train
+ * on the same shard with the same random numbers, which follow from the name. The delay exists
+ * because a peer that restarts with a new identity has the name of its former identity until
+ * that is dead. */
 static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);

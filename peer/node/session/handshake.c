@@ -42,12 +42,10 @@ static void say_cloned(struct sessions *s, const char *which)
              which);
 }
 
-/* Stores the time at which a record of another process with this peer's identity arrived. Such a
- * process may have sessions with third peers only. A third peer keeps one session per identity. It
- * sends this peer the record of the other process, and then ends the session with this peer
- * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
- * have signed it. The record and the end of the session together are the evidence
- * (handshake_lost()). */
+/* Stores the time at which a record of another process with this peer's identity arrived on `l`. A
+ * third peer that prefers the other process sends this record and then hangs up (is_duplicate()).
+ * The record alone proves nothing, because an earlier process of this peer may have signed it. With
+ * the hang-up right after it, it is evidence (handshake_lost()). */
 static void note_other(struct sessions *s, struct link *l, const struct record *r,
                        enum members_verdict verdict)
 {
@@ -98,10 +96,9 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     return verdict;
 }
 
-/* Handles the record of a member that returns after it was dropped from the table. The other
- * members have dropped it, too, and their tombstones reject its current incarnation. This peer
- * therefore sends an accusation to the member. The member refutes it with a higher incarnation,
- * which all members accept (members_revive()). */
+/* Handles the record of a member that returns after it was dropped from the table. The tombstones
+ * of the other members reject its current incarnation. This peer therefore accuses the member, so
+ * that it refutes the accusation with a higher incarnation (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

@@ -89,11 +89,10 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
 
-/* For a peer with a single neighbour, which claims the round count `beat`: returns the largest
- * round count that this neighbour can have reached. A neighbour that hears this peer waits for it,
- * so the neighbour can get ahead only during a silence. The result is computed once, when the
- * silence ends, so that later claims do not increase it. If this peer does not know its own speed
- * yet, it believes the claim. */
+/* For a peer with a single neighbour: returns the largest round count that the neighbour can have
+ * reached. It gets ahead only during a silence, because otherwise it waits for this peer. The limit
+ * is computed once, when the silence ends, so that later claims do not increase it. A claim is
+ * believed while this peer does not know its own speed. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {
@@ -156,10 +155,9 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* Makes the schedule wait for neighbours that are far behind. Their round counts are replaced with
- * ones for which lock step waits. During training flap damping is switched off for them, because
- * they were absent only because of the cut. In the consensus phase flap damping stays, because no
- * rounds are lost if this peer continues. */
+/* Makes lock step wait for neighbours that are far behind, by replacing their round counts. During
+ * training their flap damping is switched off, because they were absent only because of the cut. In
+ * the consensus phase it stays, because no rounds are lost if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -163,10 +163,9 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* The LEFT record is sent at once and does not wait behind other membership changes, of which only
- * a limited number may be sent per tick. A session gets the record even before the HELLO of its
- * other end has arrived. The other end may have made this peer a member when it received this
- * peer's HELLO. */
+/* The LEFT record is sent at once, ahead of other membership changes, whose number per tick is
+ * limited. Sessions without a HELLO from their other end get it, too: that end may have made this
+ * peer a member when it received this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
@@ -202,10 +201,10 @@ static void learn_address(struct env *v, const char *host)
     (void)members_add_address(v->members, address);
 }
 
-/* Returns whether this peer has already dialled peer `id` and that session is not silent. Two dials
- * to different addresses may reach the same peer, because an identity is known only after the
- * handshake. The new session is then closed before this peer sends a HELLO, so the other end keeps
- * the earlier session. */
+/* Returns whether a new session with peer `id` is not needed, because this peer has dialled `id`
+ * before and that session is not silent. Two addresses may lead to the same peer, which shows only
+ * after the handshake. The new session is closed before a HELLO, so the other end keeps the earlier
+ * one. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -494,11 +493,10 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     }
 }
 
-/* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
- * is in the bootstrap list, or another process with a copy of the key. Another process gets a HELLO
- * with this peer's record as an answer. From these records the two processes learn which of them
- * started later and must end (members_merge()). The session never counts as a session with a member
- * (link_talks()). */
+/* Handles a HELLO from this peer's own identity: from itself, if its address is in the bootstrap
+ * list, or from another process with a copy of the key. The other process gets this peer's record
+ * as an answer. From the records both learn which of them started later and must end
+ * (members_merge()). */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     struct env *v = s->env;

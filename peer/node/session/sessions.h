@@ -88,9 +88,9 @@ struct link
     int64_t heard_us, up_us;
     uint64_t boot;     /* Boot id of the other end's process, a random number. */
     uint64_t round;    /* Round of the run that the other end reported last. */
-    int64_t said_us;   /* Time at which `round` was reported. */
-    uint64_t before;   /* Round that the other end reported before `round`. */
-    int64_t before_us; /* Time at which `before` was reported. 0: there was no such report. */
+    int64_t said_us;   /* Time of the other end's last report of its round. */
+    uint64_t before;   /* Round in the other end's report before the last one. */
+    int64_t before_us; /* Time of the other end's report before the last one. 0: there was none. */
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
     /* Time at which the last PING arrived. busy_since_us was computed from this PING. */
@@ -111,7 +111,7 @@ struct standing
      * still missing (initial.h). */
     bool gathers;
     bool finished;    /* True: this peer's model is final, and the attempt to store it is over. */
-    struct bytes run; /* Run description as text. Empty if `has_run` is false. */
+    struct bytes run; /* Run description as text. Empty if there is no run. */
     uint64_t round;   /* Number of training rounds done. */
     uint64_t beat;    /* Number of rounds done, including rounds of the consensus phase. */
     int64_t busy_us;  /* Age of the worker's current job in microseconds. 0: the worker is idle. */

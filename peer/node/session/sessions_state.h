@@ -43,7 +43,7 @@ struct admit
         uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
         int64_t until_us;          /* Earliest time at which the warning is printed again. */
         int64_t last_us;           /* Time of the last refusal. */
-        int why;        /* Reason: an enum wire_refusal, or one of the two values above. */
+        int why;        /* Reason: an enum wire_refusal, ADMIT_OTHER_RUN or ADMIT_OBSERVER. */
     } told[ADMIT_TOLD]; /* Recent refusals by this peer. */
     /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
     uint32_t next_told;
@@ -94,9 +94,9 @@ struct callback
 struct connection_diagnostics_entry
 {
     enum node_why why; /* Reason of the last failure. */
-    uint32_t n;        /* Number of consecutive failures for the reason `why`. 0: none. */
-    int64_t since_us;  /* Time of the first of the `n` failures, in microseconds. */
-    /* Oldest and newest protocol version of the other end if `why` is NODE_WHY_VERSION. */
+    uint32_t n;        /* Number of consecutive failures for the same reason. 0: none. */
+    int64_t since_us;  /* Time of the first of the consecutive failures, in microseconds. */
+    /* Oldest and newest protocol version of the other end, for NODE_WHY_VERSION. */
     uint32_t least, most;
     int64_t tell_us; /* Earliest time of the next warning about this name, in microseconds. */
     int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
@@ -252,12 +252,12 @@ struct sessions
     {
         /* Hash of the ids of the two members with the same name. 0: there are no such members. */
         uint64_t pair;
-        /* Last time at which the two members of `pair` were found, in microseconds. */
+        /* Last time at which these two members were found, in microseconds. */
         int64_t seen_us;
-        int64_t since_us; /* Time at which the current `pair` was found first, in microseconds. */
+        int64_t since_us; /* Time at which these two members were first found, in microseconds. */
         bool told;        /* True: one of the two members has been refused for its name. */
-        bool ours;        /* True: this peer is one of the two members of `pair`. */
-        uint8_t other[WIRE_ID_BYTES]; /* Id of the other member if `ours` is true. */
+        bool ours;        /* True: this peer is one of the two members. */
+        uint8_t other[WIRE_ID_BYTES]; /* Id of the other member, if this peer is one of the two. */
     } twins;                          /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */
     uint64_t failure_detector_changes;

@@ -29,11 +29,11 @@ struct bandwidth_estimate
     const struct run_context *workshop;
     /* Lower bound of the codec level (the floor), and the time that deltas of each level take. */
     struct uplink uplink;
-    bool begun; /* True: `uplink` knows the delta size of each codec level. */
+    bool begun; /* True: the delta size of each codec level is known. */
     struct
     {
         uint32_t link; /* Number of the session to which the figures belong. */
-        /* True: these figures have arrived since the last update of the codec level's lower
+        /* True: the session's figures have arrived since the last update of the codec level's lower
          * bound. */
         bool fresh;
         /* Seconds per byte of the link, without latency, and its least round-trip time in

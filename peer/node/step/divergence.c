@@ -51,10 +51,10 @@ void divergence_init(struct divergence *v)
                              .drift = (double)NAN};
 }
 
-/* Returns the initial loss: the lesser of the mean of the first losses and the very first loss. If
- * training diverged within the first rounds, the mean is too high, but the very first loss is
- * correct. A first loss of few samples may be low by chance, so a tolerance (noise_nats) is added
- * to it. NaN: this peer was not present from the start. */
+/* Returns the initial loss: the mean of the first losses or the very first loss, whichever is less.
+ * A divergence within the first rounds raises only the mean. The very first loss may be low by
+ * chance, so a tolerance (noise_nats) is added to it. NaN: this peer was not present from the
+ * start. */
 static double begun(const struct divergence *v)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);

@@ -52,7 +52,7 @@ struct divergence
      * drift Xi above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
      * there is no such figure. */
     double drift;
-    uint64_t drift_round; /* `drift` was measured at the start of this round. */
+    uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
 };
 
 /* Initialises *v: no figures yet. */

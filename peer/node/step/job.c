@@ -361,9 +361,9 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
-/* Called on the worker thread after each batch. In evaluations and in the first job, reports
- * progress, because the job watchdog does not know in advance how long they take. Other jobs report
- * no progress, so that such a job counts as stalled if it takes much longer than earlier jobs. */
+/* Called on the worker thread after each batch. Reports progress in evaluations and in the first
+ * job, whose durations the job watchdog cannot know in advance. Any other job that takes much
+ * longer than earlier jobs counts as stalled. */
 static void batch_done(void *self)
 {
     struct job *j = self;

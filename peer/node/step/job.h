@@ -38,7 +38,6 @@
 #include "peer/node/step/evaluation.h"
 #include "peer/node/step/phases.h"
 
-/* The job of a peer that runs now or ran last, and what is kept from one job to the next. */
 struct job;
 
 /* Returns the state of a peer that has done no job, or NULL if memory is exhausted. All pointers are

@@ -64,10 +64,9 @@ void job_report(struct job *j)
     p->relative_drift = k->figures.relative;
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
-    /* The final drift figure is that of the last tree aggregation of the consensus phase, if there
-     * was one. Otherwise the final figure is the bound on this peer's distance, because the last
-     * drift window may be old. The bound is also used if an averaging pass was exact, or if
-     * sketches are not trusted. */
+    /* The final drift figure is that of the last tree aggregation of the consensus phase. It is the
+     * bound on this peer's distance instead if there was no aggregation, if an averaging pass was
+     * exact, or if sketches are not trusted. */
     bool passed = edges_pass(j->edges)->over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {

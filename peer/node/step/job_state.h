@@ -47,7 +47,7 @@ struct job
     size_t n_keys, cap_keys;
     /* Copy of what the worker must know of the edges to compute sketches. */
     struct sketch_moment moment;
-    struct sketch_pair **pairs; /* Sketches of the edges; `moment` points to the array. Owned. */
+    struct sketch_pair **pairs; /* Sketch states of the edges. Owned. */
     size_t cap_pairs;
     /* Reports of the trainer about the local steps and about the evaluation. */
     struct trainer_report trained, tested;
@@ -57,7 +57,7 @@ struct job
 
     /* Estimate of the capacity of the links. Used by the loop thread only. */
     struct bandwidth_estimate goodput;
-    struct divergence verdict; /* Evidence for the verdict `diverged`. */
+    struct divergence verdict; /* Losses and drift figures, from which divergence is judged. */
     /* Copy of the last good model, to which training returns after divergence. */
     struct rollback rollback;
     int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
@@ -70,7 +70,8 @@ struct job
     uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
     /* True: training diverged in this job, and x was set back to the model of rollback.round. */
     bool ran_away;
-    bool last; /* True: this is the last job of the run, which computes `evidence`. */
+    /* True: this is the last job of the run, which computes the evidence of the final model. */
+    bool last;
     struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
     struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
 };

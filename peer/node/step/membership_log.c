@@ -29,8 +29,9 @@ struct membership_log_entry
     int64_t since_us;
     /* Number of changes of the member's state since the last message about it. */
     uint32_t n_untold;
-    double lines;     /* Number of messages about the member that are allowed at time lines_us. */
-    int64_t lines_us; /* Time at which `lines` was computed, in microseconds. */
+    double lines; /* Number of messages about the member that are allowed at time lines_us. */
+    /* Time for which the number of allowed messages was computed, in microseconds. */
+    int64_t lines_us;
 };
 
 struct membership_log

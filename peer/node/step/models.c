@@ -8,10 +8,9 @@ bool models_mix(const struct node *n)
     return n->phases->phase == NODE_TRAINING && !quorum_is_held(n->quorum);
 }
 
-/* Between jobs the model is copied here. During a job the worker owns the model, so the job makes
- * the copy. A request must not wait for the next job, because in lock step the next job may wait
- * for the peer that sent the request. Before training no copy is made, because the cluster's run
- * may still replace this peer's run and its packets. */
+/* Answers a model request. Between jobs the model is copied at once: in lock step the next job may
+ * wait for the peer that asks. During a job the worker owns the model, so the job makes the copy.
+ * Before training no copy is made, because another run may still replace this one. */
 void models_serve(struct node *n, const struct link *l)
 {
     model_server_serve_pieces(n->orders);

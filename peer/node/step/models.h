@@ -9,8 +9,8 @@
 
 #include "peer/node/state.h"
 
-/* Returns whether the next job mixes before its local steps. Observers compare models after the
- * mixing of a round. Such a model then exists only within a job, not between two jobs. */
+/* Returns whether the mixing of this round is part of the next job. Requests of observers then wait
+ * for this job, because observers compare models after the mixing. */
 bool models_mix(const struct node *n);
 
 /* Sends the peer at link l the model or the pieces that it has requested, if they are available

@@ -336,8 +336,8 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)es.n_members);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* If this peer waited for a neighbour and then stopped waiting, the time of the wait does not
-     * count. */
+    /* The time of a wait for a neighbour that this peer no longer waits for does not count as time
+     * without progress. */
     int64_t since_us = ph->better_us > es.excused_us ? ph->better_us : es.excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
@@ -377,9 +377,8 @@ static void enter_settling(struct phases *ph)
 }
 
 /* Discards the bounds after an event that may move models apart: new members, reset edges, delayed
- * exchanges, or replicas that lag behind their models. If members were only removed, the bounds
- * stay valid: no model moves, and the consensus distance of the remaining models is at most their
- * root mean square distance to the former mean. */
+ * exchanges, or replicas that lag behind their models. A removal of members is no such event: no
+ * model moves, and their distance to the new mean is at most that to the former mean. */
 static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -476,9 +475,9 @@ static void follow_members(struct phases *ph)
     env_end(ph->env, 1);
 }
 
-/* --min-peers matters only for the start of a run, not for joining one that has begun. A peer that
- * takes part in the start becomes an initial member. It then waits until it knows enough initial
- * members or one of them has begun. The first members that begin thus know the voters of the run
+/* Decides whether enough members are present to begin; --min-peers matters only for the start of a
+ * run. A peer that takes part in the start becomes an initial member. It then waits until enough
+ * initial members are known, or one has begun, so that all of them know the voters of the run
  * (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
@@ -738,10 +737,9 @@ static enum phases_next update(struct phases *ph, bool diverged)
         if (!scheduler_view_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
-        /* After an abort, the members that had frozen their models may be far behind members that
-         * mixed until then. The frozen members may be the majority, and must skip rounds to reach
-         * the others. The claims of the others are therefore believed without confirmation by most
-         * members. */
+        /* After an abort the members with frozen models may be far behind those that mixed on, and
+         * must skip rounds to reach them. They may be the majority, so the claims of the others are
+         * believed without confirmation by most members. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

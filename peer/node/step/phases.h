@@ -33,7 +33,7 @@
 
 /* Task of the node after phases_update(). */
 enum phases_next {
-    PHASES_WAIT,  /* Nothing. */
+    PHASES_WAIT,  /* Wait for the next event. */
     PHASES_BEGUN, /* Tell the other members that training has begun. */
     PHASES_JOB,   /* Start a job of the current phase. */
     /* The model is final. Start the last job, which measures the drift and evaluates the model. */
@@ -41,7 +41,6 @@ enum phases_next {
     PHASES_END /* End the node, because no member needs this peer any more. */
 };
 
-/* State of the phases of one peer. */
 struct phases;
 
 /* What other modules know of the phases. Times are node time in microseconds. */
@@ -56,11 +55,12 @@ struct phases_status
     int64_t idle_since_us;  /* Time at which the last job of this peer ended. */
     int64_t wake_us;  /* Time at which phases_update() must be called again. INT64_MAX: none. */
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
-    bool copies;   /* True: the job that just ended must be followed by a copy for a checkpoint. */
-    bool stalled;  /* True: this peer's worker has run one job for too long. */
-    bool away;     /* True: the run ended while this peer was absent, so this peer ends, too. */
-    bool final;    /* True: the fetched model is final, because all other members had finished. */
-    bool stranded; /* True: no neighbour is left to mix with, see schedule_decision.stranded. */
+    bool copies;  /* True: the job that just ended must be followed by a copy for a checkpoint. */
+    bool stalled; /* True: this peer's worker has run one job for too long. */
+    bool away;    /* True: the run ended while this peer was absent, so this peer ends, too. */
+    bool final;   /* True: the fetched model is final, because all other members had finished. */
+    /* True: no neighbour is left to mix with, and this peer waits for the finish protocol. */
+    bool stranded;
     double edge_bound; /* Bound on the consensus distance from the edges (distance_bound.h). */
 };
 
@@ -94,8 +94,8 @@ void phases_start(struct phases *ph);
  * Must not be called while a job runs. */
 enum phases_next phases_update(struct phases *ph, const struct phases_input *in);
 
-/* Called when the attempt of the finish protocol before `attempt` was aborted. The consensus phase
- * continues for at least 32 rounds, doubled for each earlier abort. */
+/* Called when an attempt of the finish protocol was aborted and attempt number `attempt` begins.
+ * The consensus phase continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
 /* Called when a certificate was decided that does not cover the final model of this peer. The consensus
  * phase continues, in which this peer fetches a model that the certificate covers. */

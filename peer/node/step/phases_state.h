@@ -55,7 +55,7 @@ struct phases
     /* Usual wait for neighbours before a round in lock step: average over the last rounds, in
      * microseconds. */
     int64_t usual_us;
-    int64_t n_paced; /* Number of rounds in the average `usual_us`, at most 16. */
+    int64_t n_paced; /* Number of rounds in the average of the waits, at most 16. */
     /* Time at which this peer announces its round count again, if it still waits. */
     int64_t say_us;
     int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
@@ -69,8 +69,8 @@ struct phases
     bool stalled;     /* True: this peer's worker has run one job for too long. */
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
-    /* True: the next round count was announced before the end of the round, of which only the local
-     * steps are left (--overlap 1). */
+    /* True: the next round count was announced when only the local steps of this round were left
+     * (--overlap 1). */
     bool ahead;
     /* Time at which the next round count was last announced early (phases_ahead()). */
     int64_t ahead_us;
@@ -84,11 +84,11 @@ struct phases
      * model. The bound stays valid until an event that may move models apart. INFINITY: not
      * known. */
     double bound;
-    uint64_t bound_round; /* Round count at which the models were measured for `bound`. */
-    /* Hash of the members (edges->view), and number of edge resets, at the last update of
-     * `bound`. */
+    uint64_t bound_round; /* Round count at which the models were measured for the bound. */
+    /* Hash of the members (edges->view), and number of edge resets, at the last update of the
+     * bound. */
     uint64_t bound_view, bound_resets;
-    uint32_t bound_members; /* Number of members of the graph to which `bound` belongs. */
+    uint32_t bound_members; /* Number of members of the graph to which the bound belongs. */
     /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
      * model. Computed from the final models of neighbours and from the distances along the
      * edges. */
@@ -109,9 +109,9 @@ struct phases
     /* Least distance of this peer's model to the mean model so far in the consensus phase. */
     double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
-    /* Values at the last progress: hops within which all are near the mean (`settled`), hash of the
-     * members (edges->view), number of drift windows, and number of rounds of the consensus phase
-     * (settle_rounds). */
+    /* Values at the last progress. best_settled: hops within which all peers are near the mean.
+     * best_view: hash of the members. best_window: number of drift windows. best_rounds: number of
+     * rounds of the consensus phase. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
@@ -120,7 +120,8 @@ struct phases
     enum certificate_prospect prospect;
     /* Certificate of the run. NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
-    int64_t told_us; /* Reference time for the next message about waiting (wait_log.h). */
+    /* Time from which the delay until the next message about a wait is counted (wait_log.h). */
+    int64_t told_us;
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
     struct schedule_edge *seen;

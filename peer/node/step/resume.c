@@ -50,7 +50,7 @@ struct resume
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
-    uint64_t beat;     /* Round count of `copy`: rounds of training and of the consensus phase. */
+    uint64_t beat;     /* Round count of the copy: rounds of training and of the consensus phase. */
 };
 
 struct resume *resume_open(struct env *env, struct sessions *s, struct run_context *w,
@@ -357,8 +357,8 @@ enum back {
     BACK_GONE    /* Does not return: it left by announcement, or its name has a new identity. */
 };
 
-/* Returns whether a live member has the name of record `then` and another identity. `then` is the
- * record of a member of the checkpoint, whose host has lost the old identity in this case. */
+/* Returns whether a live member has the name of record `then`, a member of the checkpoint, but
+ * another identity: its host has lost the old one. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -475,7 +475,7 @@ static bool has_beat(const struct record *r, uint64_t beat)
 }
 
 /* Returns whether this peer has written checkpoints of only one round. Two checkpoints of the same
- * round exist if the run was restarted from the first one and reached the round again. */
+ * round count as one: the run was restarted from the first, and reached the round again. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;

@@ -47,7 +47,6 @@
 #include "nn/math/state.h"
 #include "peer/node/step/job.h"
 
-/* The resumption of one peer, and the last copy for a checkpoint. */
 struct resume;
 
 /* Returns the state of a process without checkpoints, or NULL if memory is exhausted. The pointers

@@ -41,8 +41,8 @@ struct rollback
     bool has;          /* True: a copy of a good model exists. */
     struct state kept; /* State of the trainer at the time of the copy. */
     double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
-    /* Reference loss for later losses: `first`, or 0 if `first` is negative, plus 2 nats /
-     * sqrt(number of samples of that loss). */
+    /* Reference loss for later losses: the first loss, at least 0, plus 2 nats / sqrt(number of its
+     * samples). */
     double limit;
     /* Loss of the last round, or of held-out samples if rollback_look() judged by them. */
     double loss;
