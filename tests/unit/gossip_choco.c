@@ -96,8 +96,8 @@ static void test_every_edge_alone(void **state)
     world_close(&w);
 }
 
-/* Two edges share one replica. One job commits two different deltas of this replica, which were
- * made at different times. */
+/* One job commits two different deltas of a replica that two edges share. After that each edge must
+ * have a replica of its own. */
 static void test_one_replica_two_deltas(void **state)
 {
     struct world w;
@@ -278,8 +278,8 @@ static void test_rungs(void **state)
     world_close(&w);
 }
 
-/* Each of the two models is large in one half of the coordinates. In the other half, where the
- * other model is large, it is `common` times as large. */
+/* Two models grow by 10 % per round. Each is large in its own half of the coordinates, and `common`
+ * times as large in the other half. */
 static float common;
 
 static void local_growth(struct world *w, uint32_t i, float *x)

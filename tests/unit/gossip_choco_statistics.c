@@ -106,8 +106,8 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* Three tasks share a replica. The deltas of the first and the third carry statistics and share one
- * packet. The delta of the second carries none and has a packet of its own. */
+/* Three tasks share a replica. The deltas of the first and the third carry statistics and must
+ * share one packet. The delta of the second carries none and must have a packet of its own. */
 static void test_groups(void **state)
 {
     (void)state;

@@ -65,7 +65,7 @@ struct world_how
 {
     uint32_t n;
     const char *spec;
-    double gamma; /* 0: automatic. */
+    double gamma; /* Fixed step size gamma. 0: the adaptive rule. */
     double step;  /* Step size of exact averaging. */
     float spread; /* Standard deviation by which the initial models x_i differ from x0. */
     const struct mixer *mixer;

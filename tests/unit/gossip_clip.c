@@ -214,7 +214,8 @@ static void limit_is_by_what_was_seen(void **state)
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     /* The distances on other edges have no influence before outlier_filter_warn() is called. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
-    /* All models agree except one, because its peer joins late. */
+    /* If all models but one agree, this peer's distance from the initial model sets the limit, so
+     * that a peer that joins late is accepted. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
     assert_false(outlier_filter_saw(&t, 9, 0.2, false));
     assert_false(outlier_filter_saw(&t, 1, 0.2, false));

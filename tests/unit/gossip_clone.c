@@ -16,9 +16,8 @@ static struct members *open_process(uint64_t boot, uint64_t incarnation)
 }
 
 /* Two processes with one identity receive each other's records in turn. Whatever their clocks say,
- * the younger process learns that it is the younger one, and the older process learns that it has a
- * duplicate. The first record that is exchanged does not prove a duplicate yet. A third peer
- * receives all records, too. */
+ * the younger one must learn that it is the younger, and the older one that it has a duplicate. The
+ * first record alone must not prove a duplicate. A third peer receives all records, too. */
 static void test_clone(void **state)
 {
     (void)state;

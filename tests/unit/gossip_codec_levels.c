@@ -139,7 +139,7 @@ static void test_prices(void **state)
     {
         double price[3]; /* Prices of the levels 3, 4 and 5. */
         double ratio, lag;
-        /* Codec level after three estimates, in which the drift is `ratio` times the target. */
+        /* Codec level after three estimates of the same drift. */
         uint32_t rung;
         const char *by;
     } row[] = {

@@ -395,10 +395,9 @@ static void test_epochs(void **state)
     }
 }
 
-/* In one epoch, one end may be one exchange ahead of the other. A larger difference means that
- * something was lost, and the edge is reset. The edge is also reset if the other end is ahead, and
- * has therefore applied this end's delta of round 5, which this end has lost by a restart from a
- * checkpoint. */
+/* In one epoch, one end may be one exchange ahead of the other. After a larger difference the edge
+ * must be reset. It must also be reset if the other end is ahead by one exchange and this end has
+ * lost its delta of it by a restart from a checkpoint. */
 static void test_rounds_apart(void **state)
 {
     (void)state;
@@ -427,10 +426,9 @@ static void test_rounds_apart(void **state)
     }
 }
 
-/* An edge restored from a checkpoint continues only if the other end was restored, too. A process
- * that was not restarted may have applied an exchange that the restored end no longer knows. The
- * restriction ends with the next commit, and does not apply if the same two processes have already
- * continued the edge. */
+/* An edge restored from a checkpoint continues only if the other end was restored, too: otherwise
+ * the other end may have applied an exchange that this end no longer knows. The restriction ends
+ * with the next commit, and after the same two processes have continued the edge once. */
 static void test_restored(void **state)
 {
     static const uint64_t met[] = {0, 5, 9};

@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 enum {
-    PAYLOAD = 16, /* Bytes. */
+    PAYLOAD = 16, /* Length of a payload in bytes. */
     QUEUE = 512,
     LOG = 16384
 };
@@ -83,7 +83,7 @@ struct world
     struct queue queue[2];
     bool up;
     struct rng rng;
-    uint64_t n_edges_sent, limit; /* limit: no delta is made for this round and all later ones. */
+    uint64_t n_edges_sent, limit; /* limit: first round for which no delta is made. */
     uint64_t seed;
 };
 

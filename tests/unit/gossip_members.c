@@ -380,8 +380,9 @@ static void test_bad_accusations(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
-    assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED); /* A self-accusation. */
-    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD);    /* Member 9 is unknown. */
+    /* Refused: a member that accuses itself. */
+    assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED);
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD); /* Member 9 is unknown. */
     assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD); /* Accuser 9 is unknown. */
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;

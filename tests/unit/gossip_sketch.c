@@ -371,7 +371,8 @@ static void test_alone(void **state)
     sketch_put(&k, &l, &m);
     assert_int_equal(m.tag, 0); /* A single peer sends no sketch. */
     assert_int_equal(m.n, 0);
-    now.alone = false; /* A peer that loses all neighbours keeps its last estimate. */
+    /* A peer that now has neighbours, but has done no exchange, keeps its last estimate. */
+    now.alone = false;
     now.round = 8;
     sketch_beat(&k, x, &now);
     assert_int_equal(k.figures.round, 7);

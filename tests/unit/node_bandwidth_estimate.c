@@ -82,10 +82,9 @@ static void test_fast_then_slow(void **state)
     lone_close(w);
 }
 
-/* The price of a codec level is the factor by which the drift target is multiplied when the level
- * is considered. It is above 1 if deltas of the level take too long on the link. On a fast link,
- * and as long as the rate is not known, it is 1. On a slow link the level with the largest deltas
- * has the highest price. */
+/* The price of a codec level, a factor of its drift target, must be 1 on a fast link and while the
+ * rate is not known. On a slow link it must be above 1, and highest for the level with the largest
+ * deltas. */
 static void test_slow_is_dear(void **state)
 {
     (void)state;

@@ -123,8 +123,8 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* The node calls the announced address of a member, but reaches another peer, or itself (because
- * the member announced 127.0.0.1). */
+/* If another peer answers at a member's announced address, the call must count as failed, and the
+ * member must be told why. The node itself answers if the member has announced 127.0.0.1. */
 static void test_another_peer_answers(void **state)
 {
     (void)state;

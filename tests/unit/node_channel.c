@@ -72,8 +72,9 @@ static void every_wrong_length_is_refused(void **state)
     assert_refused(&t.b_before_1, longer, CHANNEL_MSG1 + 1);
     struct channel start;
     begin(&start, true, &t.ia, t.psk);
-    assert_refused(&start, longer, CHANNEL_MSG1); /* The initiator sends before it receives. */
-    assert_refused(&t.a, longer, 1);              /* An open channel takes no handshake message. */
+    /* The initiator sends first, so it refuses a message. */
+    assert_refused(&start, longer, CHANNEL_MSG1);
+    assert_refused(&t.a, longer, 1); /* An open channel takes no handshake message. */
 }
 
 static void another_cluster_key_is_refused_at_once(void **state)
@@ -113,14 +114,14 @@ static void messages_of_elsewhere_are_refused(void **state)
     (void)state;
     struct talk t, other;
     talk_open(&t);
-    /* A message is sent back to its sender, as if it were the answer. */
+    /* Refused: a message that comes back to its sender as if it were the answer. */
     uint8_t reflected[CHANNEL_MSG2] = {0};
     memcpy(reflected, t.msg1, CHANNEL_MSG1);
     assert_refused(&t.a_before_2, t.msg1, CHANNEL_MSG1);
     assert_refused(&t.a_before_2, reflected, CHANNEL_MSG2);
     assert_refused(&t.b_before_3, t.msg2, CHANNEL_MSG3);
     assert_refused(&t.b_before_1, t.msg2, CHANNEL_MSG1);
-    /* Messages of an earlier handshake of the same two peers are replayed to a peer that now uses a
+    /* Refused: messages of an earlier handshake of the same two peers, replayed to a peer with a
      * new ephemeral key. */
     uint8_t ephemeral[32], fresh2[CHANNEL_MSG2];
     size_t n;
@@ -216,17 +217,17 @@ static void identity_is_bound_to_the_static_key(void **state)
     identity(&cheat, 4);
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     assert_true(hello_is_believed(&t, &cheat, payload));
-    /* The cheating member replays the payload of another peer. */
+    /* Refused: the payload of another peer, replayed by the cheating member. */
     hello(payload, &t.ia, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The payload names the cheating member, but signs a static key that this member does not
-     * use. */
+    /* Refused: a payload that names the cheating member, but signs a static key that this member
+     * does not use. */
     hello(payload, &cheat, "hearsay static key", t.ia.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The signature is over the text for another purpose ("hearsay record"). */
+    /* Refused: a signature over the text for another purpose ("hearsay record"). */
     hello(payload, &cheat, "hearsay record", cheat.noise_pk);
     assert_false(hello_is_believed(&t, &cheat, payload));
-    /* The payload names another peer, but has the signature of the cheating member. */
+    /* Refused: a payload that names another peer, but has the signature of the cheating member. */
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     memcpy(payload, t.ia.sign_pk, CHANNEL_ID);
     assert_false(hello_is_believed(&t, &cheat, payload));

@@ -83,10 +83,9 @@ static void test_not_behind_the_last_round(void **state)
     checkpoint_close(r.c);
 }
 
-/* If peers announce several steps for the next checkpoint, the earliest counts, in whatever order
- * the announcements arrive. Steps in the past do not count. A step soon after the last checkpoint
- * counts, too, because the last checkpoint may be one that only a single Byzantine peer has
- * announced. */
+/* If peers announce several steps for the next checkpoint, the earliest one after the present step
+ * must count, whatever the order of the announcements. A step soon after the last checkpoint
+ * counts, too: a single Byzantine peer may have announced the last checkpoint. */
 static void test_words_of_others(void **state)
 {
     struct rig r = {0};

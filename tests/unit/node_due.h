@@ -14,10 +14,9 @@ struct node_due
     size_t n;
 };
 
-/* Removes the earliest event, up to the time end_us, from `d`: the end of a job or a timer. Returns
- * the number of the node that it belongs to, sets *ev to the kind of the event, and advances
- * *now_us to its time. Of a job and a timer at the same time, the job is first. Returns `n` if no
- * event is due. */
+/* Removes the earliest event, up to the time end_us, from `d`: a timer, or the end of a job, which
+ * comes first at equal times. Returns the number of its node, sets *ev to the kind of the event,
+ * and advances *now_us to its time. Returns `n` if no event is due. */
 static inline size_t node_due_take(const struct node_due *d, int64_t end_us, int64_t *now_us,
                                    struct node_event *ev)
 {

@@ -13,9 +13,8 @@ static enum member_state state_of(uint8_t who)
 }
 
 /* Measures how long the node waits until it asks HIGH about the silent member LOW (*asked_us), and
- * from then until it accuses LOW (*accused_us; 0: it does not). Times are in microseconds.
- * met: LOW has had a session before. refuses: dialling LOW fails at once. answer: HIGH answers that
- * it has heard LOW. */
+ * from then until it accuses LOW (*accused_us; 0: never), in microseconds. met: LOW had a session
+ * before. refuses: dialling LOW fails at once. answer: HIGH answers that it has heard LOW. */
 static void watched(bool met, bool refuses, bool answer, int64_t *asked_us, int64_t *accused_us)
 {
     struct wire_message m;
@@ -147,10 +146,10 @@ static void test_who_refuses_lives(void **state)
     }
 }
 
-/* Two members have the same name. The one that started later must leave, and the node reports that
- * once. dies: that member dies before the report. Then nothing is reported, because it may be the
- * former identity of a restarted peer. former: a third identity with that name has left, which
- * makes no difference. */
+/* If two members have the same name, the one that started later must leave, and the node must
+ * report that once. dies: that member dies first; then nothing is reported, because it may be the
+ * former identity of a restarted peer. former: a third member of that name has left, which makes no
+ * difference. */
 static void test_twins(void **state)
 {
     (void)state;

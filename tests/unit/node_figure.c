@@ -279,7 +279,8 @@ static void test_status_by_name(void **state)
         struct figure f = *figure_named(name[i]);
         struct wire_status s = {.n_figures = 0};
         struct figure_values received;
-        f.place[FIGURE_STATUS] = 200; /* The place 200 is after all fields of the message. */
+        /* A figure at place 200 has no field of its own in the message. */
+        f.place[FIGURE_STATUS] = 200;
         figure_init(&values);
         figure_of_status(&received, &s);
         assert_int_equal(figure_get(&f, &received, FIGURE_STATUS).is, FIGURE_IS_UNKNOWN);

@@ -37,7 +37,7 @@ struct peer
     struct world *world;
     uint32_t index;
     struct finish *finish; /* NULL: the process has crashed. */
-    /* Attempt to which `frozen`, `within`, `stores` and `n_rounds` belong. */
+    /* Attempt to which the state of the model in the next fields belongs. */
     uint32_t attempt;
     /* frozen: the model is final. within: the final model is within the target. */
     bool frozen, within;

@@ -361,7 +361,8 @@ static inline void try_act(struct world *w, const struct act *a)
     assert_memory_equal(before, model(w, OURS), size);
     check_friend(w);
     assert_int_equal(edge_with(w, FRIEND)->round, round);
-    /* In lock step the node would otherwise wait for evil, the hostile peer. */
+    /* In lock step the node would wait for the hostile peer after a valid message, so this session
+     * is ended. */
     if (a->want == TAKEN && a->opened)
         disconnect(w, w->evil, true);
     check_alive(w);

@@ -473,8 +473,8 @@ static inline void evil_opens(struct world *w)
     assert_int_equal(w->seen.last_delta.round, 0);
 }
 
-/* Writes the beginning of a delta's payload, which is the statistics, if the model has any. Returns
- * the length of this beginning. */
+/* Writes the statistics, if the model has any, to the start of a delta's payload. Returns their
+ * length. */
 static inline size_t good_head(uint8_t *payload)
 {
     static const uint8_t one[4] = {0, 0, 0x80, 0x3f};

@@ -115,10 +115,9 @@ static void test_layers(void **state)
     lone_close(w);
 }
 
-/* In lock step the node may have done the local steps of a round and wait for a neighbour before it
- * mixes. Observers compare models, and all models must be of the same state of a round. A request
- * of an observer is therefore served only after the mixing, whether it came while the job ran
- * (early) or after it. A member gets the present model at once. */
+/* In lock step a node may wait for a neighbour between the local steps of a round and the mixing.
+ * Observers compare models in one state, so their requests must be served only after the mixing. A
+ * member must get the present model at once. early: the request comes while the job runs. */
 static void observer_waits(bool early)
 {
     struct lone *w = training_with(2);
@@ -401,10 +400,9 @@ static void write_fails(struct lone *w, int64_t after_us)
     assert_true(w->wrote_model);
 }
 
-/* The node announces the end only after its model has been stored, and stays connected until then.
- * If storing fails, the node tries again after 1 s and 2 s. At the time limit of 3 s the node
- * reports that it failed, completes the end of the run with its neighbours, and exits with an
- * error. */
+/* The node must announce the end only after its model has been stored. If storing fails, it must
+ * try again after 1 s and 2 s. At the time limit of 3 s it must report that it failed, complete the
+ * run with its neighbours, and exit with an error. */
 static void test_end_is_said_once_stored(void **state)
 {
     (void)state;

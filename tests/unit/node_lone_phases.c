@@ -416,7 +416,8 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    lone_run(w, 1600 * (int64_t)SECOND); /* Longer than the phase lasts once no peer trains. */
+    /* 1600 s, which is longer than the phase lasts after all peers have finished training. */
+    lone_run(w, 1600 * (int64_t)SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
     a->record.state = RECORD_TRAINED;

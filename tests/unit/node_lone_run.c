@@ -230,10 +230,9 @@ static void test_last_evaluation_takes_all(void **state)
 
 /* ---- jobs that are long for a reason ---- */
 
-/* A job that exceeds its time limit counts as hanging. The limit follows from the duration of
- * earlier jobs, which says nothing about an evaluation or the first local steps. These jobs
- * therefore report progress about once per second, so that they do not count as hanging. Other jobs
- * do not report progress. */
+/* A job must report progress once per second if its duration cannot be predicted from earlier jobs:
+ * an evaluation, or the first local steps. Otherwise it would exceed its time limit and count as
+ * hanging. Other jobs must not report progress. */
 static void test_long_jobs_sign(void **state)
 {
     (void)state;

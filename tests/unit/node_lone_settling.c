@@ -43,10 +43,9 @@ static void test_figure_of_training(void **state)
     }
 }
 
-/* No measurement of the distance is completed, although exchanges are committed. The consensus
- * phase then ends after 64 rounds per member, not after a certain time. n_made_up: number of
- * members that only actor 0 has reported. These do not count as members, so they do not prolong the
- * phase. */
+/* If no measurement of the distance is completed, the consensus phase must end after 64 rounds per
+ * member, not after a certain time. n_made_up: number of members that only actor 0 has reported,
+ * which must not prolong the phase. */
 static void stall_waits_for_windows(uint32_t n_made_up)
 {
     struct lone *w = new_world(ROUNDS);
@@ -85,9 +84,8 @@ static void test_stall_waits_for_windows(void **state)
     stall_waits_for_windows(50);
 }
 
-/* With a mixer of updates a replica is a sum of updates and not a model when the consensus phase
- * begins. Mixing may then increase the distance at first, so the measurement that starts with the
- * phase is no upper bound of the distance. The phase therefore continues until the second
+/* With a mixer of updates, the replicas are sums of updates and not models when the consensus phase
+ * begins. Mixing may then increase the distance, so the phase must continue until its second
  * measurement. The tag of a sketch contains the number of its measurement. */
 static void test_replicas_that_lag(void **state)
 {

@@ -418,7 +418,7 @@ static void test_strays(void **state)
     assert_true(options_unknown_variable(all, "HEARSAY_FILE", &meant));
     assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
     assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
-                                          &meant)); /* The Python package reads this. */
+                                          &meant)); /* Known: read by the Python package. */
     assert_null(meant);
 }
 

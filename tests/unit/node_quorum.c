@@ -226,8 +226,9 @@ static bool votes(const struct quorum *q, const struct members *m, uint32_t numb
     return false;
 }
 
-/* The voters are the members whose record says initial, whatever their state when this peer begins
- * to train, and whether or not this peer is one of them. A dead voter stays a voter. */
+/* A voter is a member whose record says that it is an initial member. The member's state when this
+ * peer begins to train must not matter, nor whether this peer is a voter. A dead voter stays a
+ * voter. */
 static void test_voters(void **state)
 {
     (void)state;

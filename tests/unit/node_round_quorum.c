@@ -69,7 +69,8 @@ static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint6
     return edge[0].beat;
 }
 
-/* The neighbours announce the same steps over their sessions as on their edges. */
+/* The neighbours announce the same steps over their sessions as on their edges. A step that at most
+ * half of the neighbours announce must not be believed, in training and in the consensus phase. */
 static void test_edges(void **state)
 {
     static const struct

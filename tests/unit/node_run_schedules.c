@@ -4,7 +4,7 @@
 #include "peer/run/outer.h"
 #include "tests/unit/node_run_flags.h"
 
-/* Combinations with each --momentum-kind. The error message gives the reason. */
+/* Flags that each --momentum-kind must accept or refuse. The error message must give the reason. */
 static void momentum_is_of_a_kind(void **state)
 {
     static const struct
@@ -139,7 +139,8 @@ static void outer_texts(void **state)
 {
     static const struct
     {
-        const char *text, *canonical; /* NULL: the text is refused. */
+        /* canonical: the spelling that must result. NULL: the text is refused. */
+        const char *text, *canonical;
     } rows[] = {{"none", "none"},
                 {"nesterov:0.7:0.9", "nesterov:0.7:0.9"},
                 {"nesterov:1:0", "nesterov:1:0"},
@@ -175,7 +176,7 @@ static void outer_texts(void **state)
     }
 }
 
-/* Combinations with --outer. The error message gives the reason. */
+/* Flags that --outer must accept or refuse. The error message must give the reason. */
 static void outer_needs_the_mean(void **state)
 {
     static const struct
@@ -266,8 +267,8 @@ static void pairs_want_pairs(void **state)
     }
 }
 
-/* Combinations with several learners in one process (--learners). The error message gives the
- * reason. */
+/* Flags that --learners, several learners in one process, must accept or refuse. The error message
+ * must give the reason. */
 static void learners_are_several(void **state)
 {
     static const struct
@@ -309,8 +310,8 @@ static void learners_are_several(void **state)
     }
 }
 
-/* Combinations of --post-local N, with which the first N rounds have one local step each, with
- * other flags. Also checks the number of local steps. */
+/* With --post-local N the first N rounds have one local step each. Tested are the flags that it
+ * accepts or refuses, and the number of local steps. */
 static void post_local_has_steps(void **state)
 {
     static const struct
@@ -345,7 +346,8 @@ static void post_local_has_steps(void **state)
     }
 }
 
-/* Combinations with --trigger, and its default codec. The error message gives the reason. */
+/* Flags that --trigger must accept or refuse, and its default codec. The error message must give
+ * the reason. */
 static void trigger_needs_replicas(void **state)
 {
     static const struct

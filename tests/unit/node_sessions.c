@@ -65,10 +65,10 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
     sessions_hello(rig.s, l, &h);
 }
 
-/* Two other processes use one identity. The node keeps the session of the process with the higher
- * incarnation. Each time that the process with the lower one connects, the node sends it the record
- * of the other and ends the session. If both then raise their incarnations in turn, the node
- * reports the duplicate once. */
+/* Two other processes use one identity. The node must keep the session of the process with the
+ * higher incarnation. When the other one connects, the node must send it that process's record and
+ * end its session. If both raise their incarnations in turn, the node must report the duplicate
+ * once. */
 static void test_two_processes_of_one_identity(void **state)
 {
     struct wire_message m;
@@ -149,9 +149,9 @@ static void test_a_clone_of_us(void **state)
 }
 
 /* Another process with the node's identity connects to other peers only. Such a peer sends the node
- * a record of that process, and closes its session with the node. The node reports a duplicate if
- * both happen within a second, on a session older than SILENT_US. A record that the node itself
- * made is no evidence. */
+ * a record of that process and then closes its session. The node must report a duplicate if both
+ * happen within a second, on a session older than SILENT_US. A record that the node itself made is
+ * no evidence. */
 static void test_a_clone_elsewhere(void **state)
 {
     static const struct
@@ -223,8 +223,8 @@ static void say_own(const struct link *l, const struct record *r)
     sessions_hello(rig.s, l, &h);
 }
 
-/* Two processes with one identity know no other peer and connect to each other. Each of them sees a
- * session with its own id. */
+/* Two processes with one identity know no other peer and connect to each other. The one that
+ * started later must end, and the other one must continue. */
 static void test_alone_with_a_clone(void **state)
 {
     struct wire_message m;
@@ -557,7 +557,7 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    /* The peer sends the node such a PING, too, so the peer counts as finished. */
+    /* The test returns this PING to the node, which must then count the peer as finished. */
     sessions_ping(rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);
