@@ -56,7 +56,7 @@ const struct option_row cmd_drift_rows[] = {
     {.name = "layers", .kind = OPTION_FLAG,
      .help = "show the consensus distance by layer, largest first: estimated from sketches, or exact and by tensor with --exact or model files"},
     {.name = "round", .kind = OPTION_UINT, .arg = "N", .min = 0, .max = 1e9,
-     .help = "with --exact or --layers: round at which to compare; default: the next round for which the peers make an estimate; with --layers alone the next round"},
+     .help = "with --exact or --layers: round at which to compare; default: the next round, with --exact the next with an estimate"},
     {.name = "timeout", .kind = OPTION_UINT, .arg = "SECONDS", .fallback = "60", .min = 1, .max = 86400,
      .help = "with --exact, --layers or --watch: time to wait for models or sketches"},
     {.name = "watch", .kind = OPTION_FLAG,

@@ -34,7 +34,7 @@ enum { EVAL_BATCH = 64 };
 const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "data to evaluate on: glyphs, KIND:PATH or a PATH, of the same kind as in training (default: glyphs for a run on glyphs). Uses the held-out files of SPEC, or the held-out share of the training files, or all rows of other files"},
+     .help = "data to evaluate on, of the same kind as in training (default: glyphs for a run on glyphs): the held-out files of SPEC, the held-out share of the training files, or all rows of other files"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",

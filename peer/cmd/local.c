@@ -57,7 +57,7 @@ const struct option_row cmd_local_rows[] = {
     CMD_ROW_EPOCHS,
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory of this run for models and metrics, with a folder for each peer; default: a temporary directory, which is deleted after consensus and kept otherwise"},
+     .help = "directory of this run, with a folder for each peer; default: a temporary directory, which is deleted after consensus and kept otherwise"},
     CMD_ROW_FRESH,
     CMD_ROW_CHECK,
     ROWS_EVALUATE_EVERY,
@@ -69,9 +69,9 @@ const struct option_row cmd_local_rows[] = {
     ROWS_METRICS,
     CMD_ROW_LOG_LEVEL,
     {.name = "trace", .kind = OPTION_FLAG,
-     .help = "write the protocol events of each peer to " CMD_TRACE_NAME " in its folder under --out, for analysis"},
+     .help = "write the protocol events of each peer to " CMD_TRACE_NAME " in its folder under --out"},
     {.name = "json", .kind = OPTION_FLAG,
-     .help = "print one JSON object at the end: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), rounds, settle_rounds, seconds, bytes_sent and bytes_received (at the sockets), run, and the same fields of each peer"},
+     .help = "print one JSON object to stdout at the end"},
     {.name = NULL},
 };
 /* clang-format on */

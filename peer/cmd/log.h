@@ -18,9 +18,8 @@
 #define CMD_ROW_LOG_LEVEL                                                                          \
     {                                                                                              \
         .name = "log-level", .kind = OPTION_CHOICE, .arg = "error|warning|info|debug",             \
-        .help = "print messages that are at least this severe (error is the most severe), each "   \
-                "with time, level and module; without this option: info and more severe, as "      \
-                "plain text, and of the peers of local and sim only warnings and errors"           \
+        .help = "least severity of printed messages, each with time, level and module; default: "  \
+                "info as plain text, and warning for the peers of local and sim"                   \
     }
 
 /* Reads --log-level, if the command has this option. Called once, before the command runs. */

@@ -17,16 +17,16 @@
 #define CMD_ROW_FRESH                                                                              \
     {                                                                                              \
         .name = "fresh", .kind = OPTION_FLAG,                                                      \
-        .help = "start from round 0: files of an earlier run in --out move to old.1, old.2 and "   \
-                "so on in it. Without --fresh, another run in --out is refused, and a finished "   \
-                "run is only reported"                                                             \
+        .help = "start from round 0; files of an earlier run in --out move to old.1, old.2 and "   \
+                "so on. Without --fresh, another run in --out is refused, and a finished run is "  \
+                "only reported"                                                                    \
     }
 
 #define CMD_ROW_CHECK                                                                              \
     {                                                                                              \
         .name = "check", .kind = OPTION_FLAG,                                                      \
-        .help = "check options, data and --out as a run does, say whether the run has finished "   \
-                "in --out, and exit without training or writing: exit code 0 or 2"                 \
+        .help = "check options, data and --out, say whether the run in --out has finished, and "   \
+                "exit with 0 or 2 without training or writing"                                     \
     }
 
 struct cmd_out

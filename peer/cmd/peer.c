@@ -53,7 +53,7 @@ const struct option_row cmd_peer_rows[] = {
     ROWS_MEMBERS,
     ROWS_TOKEN,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory of this run for model and metrics; default: hearsay-NAME"},
+     .help = "directory of this run; default: hearsay-NAME"},
     CMD_ROW_FRESH,
     ROWS_CHECKPOINT,
     ROWS_FORGET,

@@ -53,7 +53,7 @@ const struct option_row cmd_sim_rows[] = {
     CMD_ROW_EPOCHS,
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory of this run for models and metrics, with a folder for each peer; default: nothing is written"},
+     .help = "directory of this run, with a folder for each peer; default: nothing is written"},
     CMD_ROW_FRESH,
     CMD_ROW_CHECK,
     ROWS_EVALUATE_EVERY,

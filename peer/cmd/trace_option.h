@@ -15,7 +15,7 @@
 #define CMD_ROW_TRACE(extent)                                                                      \
     {                                                                                              \
         .name = "trace", .kind = OPTION_TEXT, .arg = "FILE",                                       \
-        .help = "write the protocol events of " extent " to this file, one per line, for analysis" \
+        .help = "write the protocol events of " extent " to this file"                             \
     }
 
 /* Name of the trace of each peer of `hearsay local`, in the folder of the peer. */

@@ -21,19 +21,18 @@
 #define TIMERS(TIMER, LONG)                                                                        \
     /* ---- Clock ---- */                                                                          \
     TIMER(TICK_US, 100 * 1000,                                                                     \
-          "Each time this interval has passed, the node checks the timers of sessions, members "   \
-          "and edges.")                                                                            \
+          "The node checks its timers at this interval.")                                          \
     TIMER(PAUSE_US, 2 * TICK_US,                                                                   \
-          "If the process wakes up later than planned by more than this time, it was paused, "     \
-          "and the pause does not count for timers.")                                              \
+          "If the process wakes up late by more than this time, it was paused, and its timers "    \
+          "ignore the pause.")                                                                     \
     /* ---- Failure detector ---- */                                                               \
     TIMER(HEARTBEAT_US, 500 * 1000,                                                                \
-          "Each time this interval has passed, the peer sends a PING on each session.")            \
+          "The peer sends a PING on each session at this interval.")                               \
     TIMER(ABSENT_US, 900 * 1000,                                                                   \
-          "A neighbour that has sent nothing for this time counts as absent for flap damping.")    \
+          "A neighbour that sends nothing for this time is absent (flap damping).")                \
     TIMER(SILENT_US, 3 * 1000 * 1000,                                                              \
-          "A session on which nothing has arrived for this time is silent: its edge pauses, and "  \
-          "its member may be accused.")                                                            \
+          "A session on which nothing arrives for this time is silent: its edge pauses, and its "  \
+          "member may be accused.")                                                                \
     TIMER(PROBE_US, 1000 * 1000,                                                                   \
           "A silent member is accused if no other member reports within this time that it has "    \
           "heard the member.")                                                                     \
@@ -42,92 +41,86 @@
           "refutes the accusation.")                                                               \
     TIMER(CONFIRMED_US, 2 * 1000 * 1000,                                                           \
           "A member that two members have accused is declared dead after this time, unless it "    \
-          "refutes the accusations.")                                                              \
+          "refutes.")                                                                              \
     TIMER(REFUTED_US, 5 * 1000 * 1000,                                                             \
-          "A member that has refuted an accusation made by this peer may be accused again after "  \
-          "this time, doubled for each earlier refutation.")                                       \
+          "A member that has refuted an accusation may be accused again after this time, doubled " \
+          "for each earlier refutation.")                                                          \
     TIMER(REFUTED_MAX_US, 60 * 1000 * 1000,                                                        \
-          "The delay of REFUTED_US doubles up to this time, however often a member has refuted "   \
-          "accusations made by this peer.")                                                        \
+          "REFUTED_US doubles up to this time.")                                                   \
     TIMER(MONITOR_GRACE_US, 3 * 1000 * 1000,                                                       \
-          "Once any member has ended its run, the silence of a newly monitored member counts "     \
-          "only after this time.")                                                                 \
+          "After the first member has ended its run, the silence of a newly monitored member "     \
+          "counts only after this time.")                                                          \
     TIMER(DEAD_LINK_US, 6 * 1000 * 1000,                                                           \
-          "A session with a peer on which nothing has arrived for this time is closed, and the "   \
-          "peer is dialled again.")                                                                \
+          "A session on which nothing arrives for this time is closed, and the peer is dialled "   \
+          "again.")                                                                                \
     TIMER(OBSERVER_SILENT_US, 120 * 1000 * 1000,                                                   \
-          "A session with an observer on which nothing has arrived for this time is closed.")      \
+          "A session with an observer on which nothing arrives for this time is closed.")          \
     TIMER(SURPLUS_LINK_US, 15 * 1000 * 1000,                                                       \
-          "A session that this peer dialled and that is not needed is closed after this time.")    \
+          "A session that this peer dialled and does not need is closed after this time.")         \
     TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000,                                                  \
-          "If all dials by a peer that was paused are refused for this time, the processes of "    \
-          "the other members count as ended.")                                                     \
+          "If all dials of a peer that was paused are refused for this time, the other members "   \
+          "have ended.")                                                                           \
     TIMER(ENDED_AFTER_CUT_US, 30 * 1000 * 1000,                                                    \
-          "If all dials by a peer that a network failure cut off are refused for this time, the "  \
-          "processes of the other members count as ended.")                                        \
+          "If all dials of a peer that a network failure cut off are refused for this time, the "  \
+          "other members have ended.")                                                             \
     TIMER(ANTI_ENTROPY_US, 10 * 1000 * 1000,                                                       \
-          "Each time this interval has passed, the peer sends its whole member table on one "      \
-          "random session.")                                                                       \
+          "The peer sends its whole member table on one random session at this interval.")         \
     TIMER(NEW_MEMBERS_US, 60 * 1000 * 1000,                                                        \
           "A session may announce at most 1,024 unknown members in each interval of this length.") \
     TIMER(MEMBERSHIP_LOG_US, 60 * 1000 * 1000,                                                     \
-          "After four messages about a member, at most one more message about this member is "     \
-          "printed in each interval of this length.")                                              \
+          "After four messages about a member, at most one more is printed in each interval of "   \
+          "this length.")                                                                          \
     /* ---- Duplicate names and identities ---- */                                                 \
     TIMER(DUPLICATE_NAME_US, 10 * 1000 * 1000,                                                     \
-          "If two live members have the same name for this time, the member that started later "   \
-          "is refused.")                                                                           \
+          "If two live members have the same name for this time, the one that started later is "   \
+          "refused.")                                                                              \
     TIMER(DUPLICATE_IDENTITY_US, 60 * 1000 * 1000,                                                 \
-          "After this time, the error about another process with this peer's identity may be "     \
-          "printed again.")                                                                        \
+          "The error about another process with this peer's identity is repeated after this time " \
+          "at the earliest.")                                                                      \
     TIMER(DUPLICATE_RECORD_US, 1000 * 1000,                                                        \
-          "If a session brings a record of another process with this peer's identity and is lost " \
-          "within this time, the error about the other process is printed.")                       \
+          "If a session that reports another process with this peer's identity is lost within "    \
+          "this time, the error is printed.")                                                      \
     /* ---- Dialling ---- */                                                                       \
     TIMER(REDIAL_MIN_US, 100 * 1000,                                                               \
           "After a failed dial, a member is dialled again after this time, doubled for each "      \
           "earlier failure.")                                                                      \
     TIMER(REDIAL_MAX_US, 5 * 1000 * 1000,                                                          \
-          "The delay of REDIAL_MIN_US doubles up to this time, however many dials to a member "    \
-          "have failed.")                                                                          \
+          "REDIAL_MIN_US doubles up to this time.")                                                \
     TIMER(RESTARTING_US, 15 * 1000 * 1000,                                                         \
-          "A member may be restarting if its last message is not older than this time, and is "    \
-          "then dialled more often.")                                                              \
+          "A member whose last message is not older than this time may be restarting, and is "     \
+          "dialled more often.")                                                                   \
     TIMER(REDIAL_RECENT_US, 500 * 1000,                                                            \
-          "The delay of REDIAL_MIN_US doubles only up to this time for a member that may be "      \
-          "restarting.")                                                                           \
+          "REDIAL_MIN_US doubles only up to this time for a member that may be restarting.")       \
     TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
-          "If a session that no edge needs lasted longer than this time, the next dial to its "    \
-          "member starts without delay.")                                                          \
+          "If a session that no edge needs lasted longer than this time, its member is dialled "   \
+          "again at once.")                                                                        \
     TIMER(DIAL_REFUSED_US, 1000 * 1000,                                                            \
           "Only a dial that fails within this time counts as refused by a host that is up.")       \
     TIMER(DIAL_YIELD_US, 2 * 1000 * 1000,                                                          \
-          "The peer with the smaller identity dials first, and the other one dials, too, after "   \
-          "this time without a session.")                                                          \
+          "The peer with the larger identity waits this time for the other one to dial before it " \
+          "dials, too.")                                                                           \
     TIMER(DEAD_REDIAL_US, 30 * 1000 * 1000,                                                        \
-          "Each time this interval has passed, one dead member is dialled.")                       \
+          "One dead member is dialled at this interval.")                                          \
     TIMER(DEAD_REDIAL_ALONE_US, 2 * 1000 * 1000,                                                   \
-          "Each time this interval has passed, a peer that was cut off or paused, or that has no "  \
-          "session, dials one dead member.")                                                       \
+          "A peer that was cut off or paused, or has no session, dials one dead member at this "   \
+          "interval.")                                                                             \
     TIMER(DIAL_DROPPED_US, 1000 * 1000,                                                            \
           "In each interval of this length, at most 8 members that this peer has dropped from "    \
           "its table are dialled.")                                                                \
     TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \
-          "Each time this interval has passed, the names of the bootstrap list are resolved and "  \
-          "dialled again.")                                                                        \
+          "The names of the bootstrap list are resolved and dialled again at this interval.")      \
     TIMER(BOOTSTRAP_ALONE_US, 2 * 1000 * 1000,                                                     \
-          "Each time this interval has passed, a peer without a session resolves and dials the "   \
-          "names of the bootstrap list again.")                                                    \
+          "A peer without a session resolves and dials the bootstrap list at this interval.")      \
     TIMER(CALLBACK_US, 1000 * 1000,                                                                \
           "A session that has lasted for this time is not a duplicate, and its member is called "  \
-          "at the addresses that it announces.")                                                   \
+          "at its announced addresses.")                                                           \
     TIMER(CALLBACK_RETRY_US, 1500 * 1000,                                                          \
-          "After calls to all addresses of a member have failed, all are called a second time "    \
-          "after this time.")                                                                      \
+          "After calls to all addresses of a member have failed, they are repeated once after "    \
+          "this time.")                                                                            \
     TIMER(CALLBACK_NO_ADDRESS_US, 10 * 1000 * 1000,                                                \
-          "After this time, a member whose address is not known is looked up again.")              \
+          "A member whose address is not known is looked up again after this time.")               \
     TIMER(CALLBACK_UNMET_US, 4 * 1000 * 1000,                                                      \
-          "If dials to a new member fail for this time, a warning with the reason is printed.")    \
+          "If dials to a new member fail for this time, a warning is printed.")                    \
     TIMER(CALLBACK_COLLECT_US, 1000 * 1000,                                                        \
           "Reports that members cannot call this peer are collected for this time and printed as " \
           "one warning.")                                                                          \
@@ -135,13 +128,11 @@
           "The warning that no member can call this peer is repeated after this time, doubled "    \
           "for each earlier warning.")                                                             \
     TIMER(CALLBACK_WARNING_MAX_US, 600 * 1000 * 1000,                                              \
-          "The delay of CALLBACK_WARNING_US doubles up to this time, however often the warning "   \
-          "was printed.")                                                                          \
+          "CALLBACK_WARNING_US doubles up to this time.")                                          \
     TIMER(CONNECTION_US, 3 * 1000 * 1000,                                                          \
-          "The first warning that this peer has had no session yet, or that no connected peer "    \
-          "has a run, is printed after this time.")                                                \
+          "A peer without a session or a run prints the first warning after this time.")           \
     TIMER(CONNECTION_LOST_US, 30 * 1000 * 1000,                                                    \
-          "If a peer that had a session before has none for this time, a warning is printed.")     \
+          "A peer that has lost all sessions prints a warning after this time.")                   \
     TIMER(CONNECTION_STARTING_US, 10 * 1000 * 1000,                                                \
           "If a peer accepts connections and does not answer for this time, a warning is "         \
           "printed.")                                                                              \
@@ -149,133 +140,122 @@
           "A warning about missing sessions or a missing run is repeated after this time, "        \
           "doubled for each earlier warning.")                                                     \
     TIMER(CONNECTION_WARNING_MAX_US, 600 * 1000 * 1000,                                            \
-          "The delay of CONNECTION_WARNING_US doubles up to this time, however often a warning "   \
-          "was printed.")                                                                          \
+          "CONNECTION_WARNING_US doubles up to this time.")                                        \
     /* ---- Admission and quarantine ---- */                                                       \
     TIMER(REFUSED_END_US, 10 * 1000 * 1000,                                                        \
           "A peer that has been refused for this time, and is admitted by no other peer, exits "   \
           "with an error.")                                                                        \
     TIMER(REFUSAL_VALID_US, 7 * 1000 * 1000,                                                       \
-          "If no refusal arrives for this time, this peer no longer counts as refused, and a "     \
-          "member whose last refusal is older may be accused again.")                              \
+          "A refusal that is older than this time no longer counts.")                              \
     TIMER(REFUSED_REDIAL_US, 500 * 1000,                                                           \
-          "A peer that has been refused dials other peers again after this time.")                 \
+          "A peer that has been refused dials again after this time.")                             \
     TIMER(REFUSER_REDIAL_US, 2 * 1000 * 1000,                                                      \
-          "After this time, this peer may dial a peer that it has refused.")                       \
+          "This peer may dial a peer that it has refused after this time.")                        \
     TIMER(ADMITTED_US, 2 * 1000 * 1000,                                                            \
           "A session that has lasted for this time proves that the other end admits this peer.")   \
     TIMER(ADMIT_WARNING_US, 600 * 1000 * 1000,                                                     \
-          "After this time, a warning about a refusal may be printed again for the same peer "     \
-          "and reason.")                                                                           \
+          "A warning about a refusal may be repeated for the same peer and reason after this "     \
+          "time.")                                                                                 \
     TIMER(QUARANTINE_US, 1000 * 1000,                                                              \
           "A peer that violated the protocol may have sessions again after this time, doubled "    \
           "for each earlier violation.")                                                           \
     TIMER(QUARANTINE_MAX_US, 300 * 1000 * 1000,                                                    \
-          "The delay of QUARANTINE_US doubles up to this time, however often the peer violated "   \
-          "the protocol.")                                                                         \
+          "QUARANTINE_US doubles up to this time.")                                                \
     TIMER(QUARANTINE_FORGIVEN_US, 600 * 1000 * 1000,                                               \
           "If a peer does not violate the protocol for this time after a quarantine, its next "    \
           "quarantine is as short as the first.")                                                  \
     /* ---- Edges ---- */                                                                          \
     TIMER(EDGE_REFUSED_US, 500 * 1000,                                                             \
-          "An edge that was closed because the neighbour sent a model that no correct peer can "   \
-          "have opens again after this time, doubled for each earlier closure.")                   \
+          "An edge that was closed because of an impossible model opens again after this time, "   \
+          "doubled for each earlier closure.")                                                     \
     TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
-          "An edge that was closed because its ends stay farther apart than those of other edges " \
-          "opens again after this time, doubled for each earlier closure.")                        \
+          "An edge that was closed because its ends stay farther apart than others opens again "   \
+          "after this time, doubled for each earlier closure.")                                    \
     LONG(EDGE_CLOSED_MAX_US, 23 * 3600 * (int64_t)1000 * 1000,                                     \
-         "The delays of EDGE_REFUSED_US and EDGE_SUSPECT_US double up to this time, however "      \
-         "often the edge was closed.")                                                             \
+          "EDGE_REFUSED_US and EDGE_SUSPECT_US double up to this time.")                           \
     TIMER(BANDWIDTH_US, 1000 * 1000,                                                               \
-          "A peer with --bandwidth RATE computes at most once in each interval of this length "    \
-          "how dense its deltas can be at this rate.")                                             \
+          "A peer with --bandwidth RATE chooses its codec again at this interval at most.")        \
     /* ---- Start and join ---- */                                                                 \
     TIMER(START_ALONE_US, 3 * 1000 * 1000,                                                         \
-          "If no peer of the bootstrap list answers for this time, this peer starts without "      \
-          "one.")                                                                                  \
+          "If no peer of the bootstrap list answers for this time, this peer starts without one.") \
     TIMER(PROPOSE_RUN_US, 3 * 1000 * 1000,                                                         \
           "If no other run arrives for this time after a peer has abandoned a run, the peer "      \
           "proposes its own run.")                                                                 \
     TIMER(QUIET_US, 200 * 1000,                                                                    \
           "The first round begins when all edges are open and the last one opened this time ago.") \
     TIMER(SCHEDULE_OPENING_US, 10 * 1000 * 1000,                                                   \
-          "After this time, the first round begins although some edges have not opened.")          \
+          "After this time, the first round begins although some edges are not open.")             \
     TIMER(STATISTICS_LOG_US, 1000 * 1000,                                                          \
-          "A peer that waits for column statistics of other members prints the first message "     \
-          "after this time.")                                                                      \
+          "A peer that waits for column statistics prints the first message after this time.")     \
     TIMER(STATISTICS_LOG_AGAIN_US, 10 * 1000 * 1000,                                               \
-          "Each time this interval has passed, the message about missing column statistics is "    \
-          "repeated.")                                                                             \
+          "The message about missing column statistics is repeated at this interval.")             \
     TIMER(INITIAL_STALL_US, 5 * 1000 * 1000,                                                       \
           "If no piece of the initial model arrives for this time, another member is asked.")      \
     TIMER(INITIAL_WRONG_US, 30 * 1000 * 1000,                                                      \
-          "After this time, a member that sent an initial model with a wrong hash may be asked "   \
-          "again.")                                                                                \
+          "A member that sent an initial model with a wrong hash may be asked again after this "   \
+          "time.")                                                                                 \
     TIMER(INITIAL_ABANDON_US, 5 * 1000 * 1000,                                                     \
           "If no member with a session has the initial model for this time, the run is "           \
           "abandoned.")                                                                            \
     TIMER(STATE_TRANSFER_STALL_US, 5 * 1000 * 1000,                                                \
-          "A member that sends no part of a requested model for this time is silent, and its "     \
-          "pieces are requested from other members.")                                              \
+          "If a member sends no part of a requested model for this time, other members are "       \
+          "asked.")                                                                                \
     TIMER(STATE_TRANSFER_RETRY_US, 20 * 1000 * 1000,                                               \
-          "If all members that send a model are silent, the one that is silent longest is asked "  \
-          "again after this time.")                                                                \
+          "If all members that send a model are silent, one of them is asked again after this "    \
+          "time.")                                                                                 \
     TIMER(STATE_TRANSFER_PIECE_US, 2 * 1000 * 1000,                                                \
-          "A piece of a model that has not arrived for this time is requested from another "       \
+          "A piece of a model that does not arrive for this time is requested from another "       \
           "member, too.")                                                                          \
     TIMER(STATE_TRANSFER_SOURCES_US, 3 * 1000 * 1000,                                              \
           "If fewer than two members have sent sketches of a fetched model, this peer looks for "  \
-          "other members for this time, measured from the start of the transfer.")                 \
+          "others for this time.")                                                                 \
     TIMER(STATE_TRANSFER_SKETCHES_US, STATE_TRANSFER_STALL_US,                                     \
-          "If two members have sent sketches of a fetched model, the wait for other sketches "     \
-          "ends this time after the sketches were requested.")                                     \
-    TIMER(STATE_TRANSFER_SKETCHES_MAX_US, STATE_TRANSFER_RETRY_US,                                 \
-          "If fewer than two members have sent sketches of a fetched model, the wait for "         \
-          "sketches ends this time after they were requested.")                                    \
-    TIMER(MODEL_SERVER_COPY_US, 10 * 1000 * 1000,                                                  \
-          "The copy of the model from which requests for pieces are answered is dropped after "    \
+          "If two members have sent sketches of a fetched model, the wait for others ends after "  \
           "this time.")                                                                            \
+    TIMER(STATE_TRANSFER_SKETCHES_MAX_US, STATE_TRANSFER_RETRY_US,                                 \
+          "If fewer than two members have sent sketches of a fetched model, the wait ends after "  \
+          "this time.")                                                                            \
+    TIMER(MODEL_SERVER_COPY_US, 10 * 1000 * 1000,                                                  \
+          "The copy of the model that is sent to other members is dropped after this time.")       \
     TIMER(RESUME_US, 30 * 1000 * 1000,                                                             \
-          "If the members that are back reach the quorum, a resuming peer stops waiting for the "  \
-          "absent members after this time.")                                                       \
+          "If a quorum is back, a resuming peer stops waiting for the absent members after this "  \
+          "time.")                                                                                 \
     TIMER(RESUME_LOG_US, 5 * 1000 * 1000,                                                          \
           "A resuming peer that waits for absent members prints the first message after this "     \
           "time.")                                                                                 \
     TIMER(RESUME_LOG_AGAIN_US, 30 * 1000 * 1000,                                                   \
-          "Each time this interval has passed, the message about absent members is repeated.")     \
+          "The message about absent members is repeated at this interval.")                        \
     /* ---- Rounds ---- */                                                                         \
     TIMER(STEP_ANNOUNCE_US, 500 * 1000,                                                            \
-          "Each time this interval has passed, a waiting peer announces its step counter again.")  \
+          "A waiting peer announces its step counter at this interval.")                           \
     TIMER(SKIP_WARNING_US, 10 * 1000 * 1000,                                                       \
-          "After this time, the warning about skipped rounds may be printed again.")               \
+          "The warning about skipped rounds may be repeated after this time.")                     \
     TIMER(QUORUM_STABLE_US, 30 * 1000 * 1000,                                                      \
-          "If the quorum is lost after it has lasted for this time, --quorum-timeout starts "      \
-          "from 0 again.")                                                                         \
+          "If the quorum is lost after it has lasted for this time, --quorum-timeout starts from " \
+          "0 again.")                                                                              \
     TIMER(SCHEDULE_HOLD_US, 500 * 1000,                                                            \
           "A peer below the quorum starts its next job, which only mixes, after this time.")       \
     TIMER(JOB_PROGRESS_US, 1000 * 1000,                                                            \
-          "Each time this interval has passed, a worker in its first job or in an evaluation "     \
-          "reports progress.")                                                                     \
+          "A worker in its first job or in an evaluation reports progress at this interval.")      \
     TIMER(USUAL_WAIT_US, 1000,                                                                     \
-          "In the average wait of lock step, a longer wait counts only as four times the "         \
-          "average plus this time.")                                                               \
+          "In the average wait of lock step, a wait counts at most as four times the average "     \
+          "plus this time.")                                                                       \
     TIMER(WAIT_LOG_US, 5 * 1000 * 1000,                                                            \
-          "If this peer waits for this time, it prints what it waits for.")                        \
+          "A peer that waits for this time prints what it waits for.")                             \
     TIMER(WAIT_LOG_MEMBERS_US, 1000 * 1000,                                                        \
-          "If this peer waits for missing members for this time, it prints how many are there.")   \
+          "A peer that waits for missing members prints their number after this time.")            \
     TIMER(WAIT_LOG_AGAIN_US, 30 * 1000 * 1000,                                                     \
-          "Each time this interval has passed, the message about a wait is repeated.")             \
+          "The message about a wait is repeated at this interval.")                                \
     TIMER(WAIT_LOG_ANSWER_US, 2 * 1000 * 1000,                                                     \
-          "A neighbour that has sent nothing for this time is reported as not answering.")         \
+          "A neighbour that sends nothing for this time is reported as not answering.")            \
     TIMER(ROUND_PROTOCOL_STALL_US, 1000 * 1000,                                                    \
-          "If an attempt of the round protocol (the exchange of a mixer without edges) makes no "  \
-          "progress for this time, all members are asked again.")                                  \
+          "If a round of a mixer without edges makes no progress for this time, all members are "  \
+          "asked again.")                                                                          \
     TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
-          "After this time, a peer may repeat a request or a report of the round protocol (the "   \
-          "exchange of a mixer without edges).")                                                   \
+          "In a mixer without edges, a request or a report may be repeated after this time.")      \
     TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
-          "After this time, a new server of the round protocol (the exchange of a mixer without "  \
-          "edges) asks the members that have not reported to it.")                                 \
+          "In a mixer without edges, a new server asks the members that have not reported after "  \
+          "this time.")                                                                            \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
           "The consensus phase of a peer with quorum ends after this time without progress, and "  \
@@ -283,7 +263,7 @@
           "certificate.")                                                                          \
     TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
           "If a neighbour has no session for this time, this peer stops waiting for it, even if "  \
-          "other members report that it is alive.")                                                \
+          "others report that it is alive.")                                                       \
     TIMER(SCHEDULE_BRIEF_US, 1000 * 1000,                                                          \
           "An edge that is lost for at most this time still counts as open in the consensus "      \
           "phase.")                                                                                \
@@ -291,36 +271,33 @@
           "A peer in the consensus phase that waits for slow trainers or a lost edge starts its "  \
           "next job after this time.")                                                             \
     TIMER(QUIET_END_US, 2 * 1000 * 1000,                                                           \
-          "If no exchange takes place for this time, this peer accepts a member record that "      \
-          "says that a neighbour has finished.")                                                   \
+          "If no exchange takes place for this time, this peer accepts a record that says that a " \
+          "neighbour has finished.")                                                               \
     TIMER(FINISH_RETRY_US, 300 * 1000,                                                             \
-          "The coordinator of the finish protocol begins its next ballot (attempt to reach "       \
-          "agreement) after this time, doubled for each earlier ballot, three times at most.")     \
+          "The coordinator of the finish protocol begins its next ballot after this time, "        \
+          "doubled for each earlier ballot, three times at most.")                                 \
     TIMER(FINISH_WAVE_US, 2 * 1000 * 1000,                                                         \
-          "The coordinator gives up a wave (a question to all members) that lacks answers after "  \
-          "this time, doubled for each ballot that it has begun, four times at most.")             \
+          "The coordinator gives up a wave (a question to all members) without all answers after " \
+          "this time, doubled for each ballot, four times at most.")                               \
     TIMER(FINISH_TAKEOVER_US, 3 * 1000 * 1000,                                                     \
           "If the finish protocol has no certificate after this time, the member with the next "   \
           "rank coordinates, too.")                                                                \
     TIMER(FINISH_MIXING_US, 5 * 1000 * 1000,                                                       \
-          "If members still mix, the coordinator of the finish protocol begins its first ballot "  \
-          "after this time, except in the last attempt, and aborts the attempt if all these "      \
-          "members are overdue.")                                                                  \
+          "If members still mix, the coordinator begins its first ballot after this time, except " \
+          "in the last attempt, and aborts the attempt if all these members are overdue.")         \
     TIMER(FINISH_ANSWERS_US, 15 * 1000 * 1000,                                                     \
-          "If members that have ended their run do not answer, the coordinator of the finish "     \
-          "protocol ends the run without them after this time.")                                   \
+          "If members that have ended their run do not answer, the coordinator ends the run "      \
+          "without them after this time.")                                                         \
     TIMER(FINISH_LONELY_US, 1000 * 1000,                                                           \
           "If a peer with a final model receives no question of the finish protocol for this "     \
-          "time, the peer dials the coordinator.")                                                 \
+          "time, it dials the coordinator.")                                                       \
     TIMER(GRACEFUL_STOP_US, 2500 * 1000,                                                           \
-          "A peer that was asked to stop leaves after this time, even if the last checkpoint is "  \
-          "not written.")                                                                          \
+          "A peer that was asked to stop leaves after this time, even without a last checkpoint.") \
     TIMER(FINAL_MODEL_RETRY_US, 1000 * 1000,                                                       \
           "If a final model could not be written, the peer tries again after this time, doubled "  \
           "for each failed write.")                                                                \
     TIMER(FINAL_MODEL_RETRY_MAX_US, 10 * 1000 * 1000,                                              \
-          "The delay of FINAL_MODEL_RETRY_US doubles up to this time, however often the write "    \
-          "has failed.")
+          "FINAL_MODEL_RETRY_US doubles up to this time.")
 /* clang-format on */
 
 #define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),

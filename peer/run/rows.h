@@ -8,8 +8,8 @@
 #define ROWS_LISTEN                                                                                \
     {                                                                                              \
         .name = "listen", .kind = OPTION_TEXT, .arg = "HOST:PORT", .fallback = "0.0.0.0:7100",     \
-        .help = "address on which to listen; other peers are told this address, unless it is "     \
-                "0.0.0.0 or [::]; fd:N takes over a listening socket"                              \
+        .help = "address on which to listen, announced to other peers unless it is 0.0.0.0 or "    \
+                "[::]; fd:N takes over a listening socket"                                         \
     }
 #define ROWS_BOOTSTRAP                                                                             \
     {                                                                                              \
@@ -29,8 +29,8 @@
 #define ROWS_ADVERTISE                                                                             \
     {                                                                                              \
         .name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "addresses at which other peers can call this one; default: the address of "       \
-                "--listen, or the local addresses of its connections"                              \
+        .help = "addresses at which other peers can call this one; default: --listen, or the "     \
+                "local addresses of its connections"                                               \
     }
 #define ROWS_IDENTITY                                                                              \
     {                                                                                              \
@@ -47,8 +47,8 @@
 #define ROWS_TOKEN                                                                                 \
     {                                                                                              \
         .name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",                                \
-        .help = "token from hearsay key invite, with which other peers admit this peer "           \
-                "although their members files do not list it"                                      \
+        .help = "token from hearsay key invite, which admits this peer although members files do " \
+                "not list it"                                                                      \
     }
 #define ROWS_CHECKPOINT                                                                            \
     {                                                                                              \
@@ -79,9 +79,9 @@
     {                                                                                              \
         .name = "quorum-timeout", .former = "patience", .kind = OPTION_REAL, .arg = "SECONDS",     \
         .fallback = "600", .min = 0, .max = 1e9,                                                   \
-        .help = "how long a peer below --quorum waits for other members before it continues "      \
-                "without them, and how long it retries writing to a full disk; a synchronous "     \
-                "run uses the largest value of all peers"                                          \
+        .help = "how long a peer below --quorum waits before it continues with fewer members, "    \
+                "and retries writes to a full disk; a synchronous run uses the largest value of "  \
+                "all peers"                                                                        \
     }
 #define ROWS_WORKER_LIMIT                                                                          \
     {                                                                                              \
@@ -93,8 +93,8 @@
 #define ROWS_METRICS                                                                               \
     {                                                                                              \
         .name = "metrics", .kind = OPTION_TEXT, .arg = "HOST:PORT",                                \
-        .help = "serve metrics over HTTP at this address: / for browsers, /metrics for "           \
-                "Prometheus, /status.json, /healthz, /readyz; a PORT alone means 127.0.0.1"        \
+        .help = "serve HTTP at this address: / for browsers, /metrics for Prometheus, "            \
+                "/status.json, /healthz, /readyz; a PORT alone means 127.0.0.1"                    \
     }
 /* Option --bandwidth of `hearsay peer` and libhearsay. With it the choice of codec depends on
  * measured times, and a simulation would not be reproducible. `hearsay sim` therefore has an option
@@ -102,9 +102,9 @@
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \
-        .help = "with --compress auto: also use the link's spare bandwidth for denser deltas, "    \
-                "if they do not delay training; auto: measure the link; 100Mbit: rate of the "     \
-                "link; off: choose codecs by the consensus distance only; default: auto"           \
+        .help = "with --compress auto: use spare bandwidth for denser deltas; auto: measure the "  \
+                "link; 100Mbit: rate of the link; off: choose codecs by the consensus distance "   \
+                "only; default: auto"                                                              \
     }
 
 #endif

@@ -46,6 +46,11 @@ def table_fields(text, command):
     return found
 
 
+def made(text, output):
+    """Returns the field names in the block of an output that deploy/man makes."""
+    return names(text.split("<!-- Made by deploy/man: %s -->" % output)[1].split("<!-- End -->")[0])
+
+
 def wanted(page, command):
     if command in ("local", "sim"):
         part = section(page, "local and sim")
@@ -55,7 +60,7 @@ def wanted(page, command):
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "peer":
-        return table_fields(section(page, "metrics.jsonl"), command) | table_fields(section(page, "summary.json"), command)
+        return made(page, "metrics.jsonl") | made(page, "summary.json") | table_fields(section(page, "summary.json"), command)
     part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # The page of hearsay.lab has "JSON".
     tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:
@@ -64,8 +69,7 @@ def wanted(page, command):
     for first, about in rows(part):
         if first == "`%s`" % command:
             fields |= names(about)
-    members = re.search(r"^### Figures of a member$(.*?)(^## |\Z)", part, re.M | re.S)
-    return fields | table_fields(members.group(1), command) if command == "status" else fields
+    return fields | made(page, "status") if command == "status" else fields
 
 
 def keys(value, found):

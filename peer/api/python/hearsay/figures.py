@@ -22,11 +22,11 @@ class Figures:
     rounds_skipped: int = 0  # Rounds that this peer skipped to catch up with the others.
     drift: float = NAN  # Estimated consensus distance of the models, absolute.
     relative_drift: float = NAN  # Estimated consensus distance, relative to the norm of the mean model.
-    drift_round: int = 0  # Round that the drift estimate describes: training rounds plus rounds of the consensus phase.
+    drift_round: int = 0  # Round of the drift estimate. Rounds of the consensus phase count, too.
     loss: float = NAN  # Mean training loss of the last local steps.
     accuracy: float = NAN  # Accuracy of the last evaluation on the test set, from 0 to 1.
     test_loss: float = NAN  # Mean loss of the last evaluation on the test set.
-    accuracy_round: int = 0  # Round of the last evaluated model: training rounds plus rounds of the consensus phase.
+    accuracy_round: int = 0  # Round of the last evaluated model. Rounds of the consensus phase count, too.
     gamma: float = NAN  # Consensus step size, mean over the edges.
     n_live: int = 0  # Live members, this peer included.
     n_edges: int = 0  # Open edges of this peer.
@@ -36,7 +36,7 @@ class Figures:
     compute_s: float = 0.0  # Total time of local steps. Unit: s.
     mix_s: float = 0.0  # Total time of applying, mixing and encoding deltas. Unit: s.
     wait_s: float = 0.0  # Total time of waiting for other peers. Unit: s.
-    codec: str = ""  # Codec of this peer's present deltas: --compress or the choice of --compress auto; in the consensus phase --final-compress.
+    codec: str = ""  # Codec of this peer's present deltas.
     phase: str = ""  # Phase of this peer: joining, training, no-quorum, consensus, finishing or left.
     # End of the table.
 
