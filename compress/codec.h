@@ -265,10 +265,10 @@ struct codec_selector
      * codec_source.measured is true. Returns 0, or -ERANGE if an element is not finite or reaches
      * CODEC_LIMIT. NULL: select() itself sets rest2. */
     int (*measure)(const struct codec_source *s, struct codec_pick *pick);
-    /* Computes chosen positions from the seed in a message: those with the numbers `at` to `at` +
-     * count - 1, in ascending order, are written to index[0..count). k, the number of all chosen
-     * positions, is most(n), or the number in the message if sends_k() returns true. NULL: messages
-     * of the codec contain the positions (coding/positions.h) and not a seed. */
+    /* Computes the chosen positions number `at` to `at` + count - 1, in ascending order, from
+     * the seed in a message. Writes them to index[0..count). k, the number of all chosen
+     * positions, is most(n), or the number in the message if sends_k() returns true. NULL:
+     * messages of the codec contain the positions (coding/positions.h) and not a seed. */
     void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
                    uint32_t *index);
     /* Returns true if a message with a seed also contains k, the number of chosen elements. NULL:

@@ -381,9 +381,9 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* A part of the message must be contiguous. Units are therefore taken from the end of the message
- * up to the first unit that begins before `from` in the model. All earlier units of the message
- * have to wait, even those that lie after `from` in the model. */
+/* Encodes units from the end of the message backwards, up to a unit that begins before `from` in
+ * the model. Units before that one wait, even if they lie after `from` in the model, because a
+ * part of the message must be contiguous. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {

@@ -40,11 +40,10 @@ size_t elias_size(size_t k, size_t n)
     return high_bytes(k, n, b) + low_bytes(k, b);
 }
 
-/* Returns a bound for at most k positions. The exact size in bytes is no bound, because it may
- * decrease by one as k grows: both streams are rounded up to bytes. The exact size in bits never
- * decreases, even where k exceeds floor(n / 2^b) and the number of low bits b falls by one. The low
- * parts then lose k - b + 1 bits, and the high parts gain at least (n-1) >> b bits, which is k or k
- * - 1. */
+/* Returns a bound for at most k positions. It is computed in bits, because the size in bytes may
+ * decrease by one as k grows (both streams are rounded up to bytes), but the size in bits never
+ * decreases. Where k exceeds floor(n / 2^b), b falls by one: the low parts lose k - b + 1 bits,
+ * and the high parts gain at least k - 1 bits. */
 size_t elias_bound(size_t k, size_t n)
 {
     unsigned b = elias_low_bits(k, n);

@@ -113,9 +113,9 @@ VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict cod
         code[i] = src[i];
 }
 
-/* Joins four codes into one number. The callers pack eight codes, which take `bits` bytes, into one
- * 64-bit word (codes of up to eight bits) or into two words. They read and write whole words. The
- * last codes are left to put_any() and get_any(), which access no byte past the codes. */
+/* Joins four codes into one number. The callers handle eight codes at a time, as one or two
+ * whole 64-bit words. put_any() and get_any() handle the last codes, because they access no byte
+ * past the codes. */
 static inline uint64_t join_4(const uint16_t *code, unsigned bits)
 {
     uint64_t low = code[0] | (uint64_t)code[1] << bits;

@@ -24,8 +24,8 @@ struct hearsay_codec
 {
     struct compress *compress;
     size_t floats;
-    /* A vector of zeros, used if the caller passes no x_hat. The memory is only read, so the pages
-     * take no physical memory. */
+    /* Zeros that stand for x_hat if the caller passes NULL. They are never written, so their
+     * pages take no physical memory. */
     float *zeros;
     char spec[COMPRESS_SPEC_MAX]; /* Spec of the codec with all defaults filled in. */
 };

@@ -10,11 +10,10 @@
  *
  *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --peer's thread ends--> (TURN_OVER) --hearsay_close-->
  *
- * Threads: before the peer's thread starts, the caller's thread writes all fields. Afterwards the
- * caller's thread writes only its error message, the fields about turns and, while it has the
- * tensors, the data of hearsay_keep(). The peer's thread writes `seen` and the other fields of that
- * section under `lock`, and the result before it sets TURN_OVER.
- */
+ * Threads: before the peer's thread starts, the caller's thread writes all fields. Afterwards
+ * the caller's thread writes only its error message, the fields about turns and, while it has
+ * the tensors, the data of hearsay_keep(). The peer's thread writes the fields that the caller's
+ * thread reads: figures under `lock`, and the result before it sets TURN_OVER. */
 #ifndef PEER_API_HANDLE_H
 #define PEER_API_HANDLE_H
 
@@ -123,7 +122,7 @@ struct hearsay
 
     /* ---- Read by the caller's thread. Guarded by `lock`. ---- */
     uv_mutex_t lock;
-    /* Latest figures of the node, in the member `node`. */
+    /* Latest figures of the node. Only the member `node` is set. */
     struct figure_values seen;
     char codec[256];
     /* JSON text that the last hearsay_figures_json() returned. NULL: none. */

@@ -241,9 +241,9 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * already has the model and summary.json. The library writes the same files as `hearsay peer`:
  * among others metrics.jsonl, with one line per round, and summary.json. `hearsay-lab report` can
  * draw them. If the peer left the run, its summary.json says that the run is not finished. If the
- * disk is full, the library keeps the data in memory. The last call retries to write them for
- * "quorum-timeout" seconds. If data are still missing then, the run has failed (HEARSAY_SYSTEM),
- * but the final model is in your tensors.
+ * disk is full, the library keeps the data in memory. At the end of the run it retries to write
+ * them for "quorum-timeout" seconds. If data are still missing then, the run has failed
+ * (HEARSAY_SYSTEM), but the final model is in your tensors.
  *
  * "metrics" is HOST:PORT, or a PORT on 127.0.0.1. With port 0 the system chooses a port, and a
  * message names that port. Until the run ends, a thread of the library serves /metrics for
@@ -272,8 +272,7 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  *     HEARSAY_USAGE         an option, the key, a tensor or the content of "out" is wrong, or the
  *                           port of "listen" or "metrics" is in use
  *     HEARSAY_NOT_FINITE    a tensor holds NaN or infinity
- *     HEARSAY_SYSTEM        memory or disk space is short, or a thread, a socket or the disk failed
- */
+ *     HEARSAY_SYSTEM        memory or disk space is short, or a thread, a socket or the disk failed */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
 /* Opens `n` handles in one process over a simulated network in virtual time, for tests and

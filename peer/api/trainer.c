@@ -31,7 +31,6 @@ static bool begins(void *self, const float *x)
     const struct hearsay *h = self;
     char hash[LAYOUT_BEGIN];
     handle_begin_hash(h, x, hash);
-    /* The first digit of `hash` and of `begin_of_run` is the peer's rank, and is not compared. */
     return strcmp(hash + 1, h->begin_of_run + 1) == 0;
 }
 

@@ -28,8 +28,7 @@ void turn_close(struct turn *t)
 
 /* ---- Called by the peer's threads ---- */
 
-/* Gives the tensors to the caller, and waits until the caller calls turn_hand_over(). If the caller
- * leaves the run instead, `handed` stays false. */
+/* If the caller leaves the run, `handed` stays false. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
     uv_mutex_lock(&t->mutex);

@@ -68,7 +68,8 @@ def check(code: int, sentence: str) -> int:
 
 
 def encoded(text: str, what: str) -> bytes:
-    """Returns a text as bytes for the library. UsageError if it contains a NUL, at which a C string ends. `what`: its name."""
+    """Returns `text` as bytes for the library. UsageError if it contains a NUL, because a C
+    string ends there. `what`: name of the text for the message."""
     if "\0" in text:
         raise UsageError(f"{what}: found a NUL character in {text!r:.60}, expected a text without it")
     return text.encode()
@@ -101,8 +102,8 @@ class Option(ctypes.Structure):
 NOTE = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 EVALUATE = CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(Score))
 
-# A handle is a c_void_p. Memory of floats or bytes is also a c_void_p: an address or a ctypes array. A returned text is
-# bytes, which are copied before the next call may change them.
+# Result and arguments of each function. Handles and pointers to floats or bytes are c_void_p. A
+# returned text is copied to bytes at once, because the next call may change it.
 SIGNATURES: Dict[str, Tuple[object, List[object]]] = {
     "hearsay_api": (c_uint32, []),
     "hearsay_version": (c_char_p, []),

@@ -285,8 +285,9 @@ class Model:
         return items
 
     def _move(self, x: Any, at: int) -> Any:
-        """Copies the values of x to the flat buffer, at the offset `at` in floats. x becomes a view of the buffer. Returns
-        x, or for a GPU tensor, which stays as it is, the copy in the buffer.
+        """Copies the values of x to the flat buffer, at the offset `at` in floats. Returns the
+        tensor that the library uses: a tensor on the CPU itself, which becomes a view of the
+        buffer, or the copy in the buffer of a tensor on a GPU.
         """
         import torch
 
@@ -382,8 +383,11 @@ class Model:
 
 # ---- buffers that are not mixed ------------------------------------------------------
 
-BITS = 16  # Number of bits of a buffer that are stored in one float32. The rest of its 24 bits tolerates rounding errors.
-UNIT = 2.0**-60  # Value of the lowest of the stored bits. So small that these floats do not change the norm of a model.
+# Bits of a buffer that are stored in one float32. The other bits of its 24-bit significand tolerate
+# rounding errors.
+BITS = 16
+# Value of the lowest stored bit. So small that the stored floats do not change the norm of a model.
+UNIT = 2.0**-60
 FIRST = 1 << BITS  # Added to the stored bits, so that no float is 0.
 
 

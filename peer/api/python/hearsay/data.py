@@ -82,8 +82,9 @@ def _batches_of(peer: Any, arrays: List[Any], size: int, shuffle: bool, single: 
 
 
 def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
-    """Returns how to draw the samples of a DataLoader: (its sampler, False) for a sampler with a choice or order of its own,
-    or (None, shuffle) if the sampler draws each sample once, in order or shuffled.
+    """Returns how to draw the samples of a DataLoader. (sampler, False): its sampler selects or
+    orders the samples in its own way. (None, shuffle): each sample is drawn once, shuffled or in
+    order.
 
     TypeError if the samples of this sampler cannot be divided among peers.
     """

@@ -87,7 +87,8 @@ class DdpHook:
     def __repr__(self) -> str:
         return f"hearsay.ddp_hook({self.spec!r}, seed={self.seed}, error_feedback={self.error_feedback})"
 
-    def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]  # PyTorch compares annotations with types: it gets none.
+    # PyTorch refuses annotations other than its own types, so there are none.
+    def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]
         if bucket.index() == 0:
             self._flights = []  # Drops the buckets of the step before only now: threads of gloo may have used them until here.
         self._flights.append(self._begin(bucket))

@@ -136,7 +136,7 @@ class Keeper:
         self._on = on and bool(self._things)
         self._next = 0.0
         self._known: List[Any] = []  # All schedulers of the optimizer, named in `keep` or not.
-        self._late = False  # look_for_late() has searched for schedulers.
+        self._late = False  # True after look_for_late() has searched for schedulers.
         if keep and not on:
             warn("keep= has no effect without out=DIR, where checkpoints are")
         if self._on:
@@ -147,7 +147,9 @@ class Keeper:
     def _unnamed(self) -> List[Any]:
         """Returns the optimizer's schedulers that `keep` does not name."""
         self._known = schedulers_of(self._optimizer)
-        if len(self._known) > 1:  # Some may be unused objects, for example from earlier cells of a notebook.
+        # Some of several schedulers may be unused objects, for example from earlier cells of a
+        # notebook.
+        if len(self._known) > 1:
             self._known = []
             gc.collect()
             self._known = schedulers_of(self._optimizer)

@@ -122,7 +122,7 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         if os.getpid() != own:
             raise  # This process was forked by `train`. The rank itself still runs, so nothing is reported.
         interrupt.heard = True
-        with contextlib.suppress(BrokenPipeError):  # The parent was killed.
+        with contextlib.suppress(BrokenPipeError):  # The parent may have been killed.
             answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:
         for peer in connect.peers:

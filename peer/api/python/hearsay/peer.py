@@ -250,7 +250,7 @@ class Peer:
         self._check_given({name: str(value) for name, value in (*self._given.items(), *keywords.items()) if value is not None})
         self._check(lib.hearsay_options(self._handle, _lib.encoded(options, "options")))
         for name, value in _model.words(keywords.items()):
-            self._given[name] = value  # With the library's names: "min-peers".
+            self._given[name] = value  # Options by the names of the library, such as "min-peers".
             self._check(lib.hearsay_set(self._handle, name.encode(), _lib.encoded(value, name)))
 
     def _check_given(self, given: Mapping[str, str]) -> None:
@@ -496,7 +496,8 @@ class Peer:
     # ---- queries ----
 
     def _ask(self, i: int, question: Callable[[], Any]) -> Any:
-        """Returns question(), the answer of the library, or for a closed peer its last answer, with index `i`."""
+        """Returns question(), which asks the library. For a closed peer, returns stored answer
+        number `i` instead."""
         if self._finalizer.alive:
             return question()
         return self._ending[i]
@@ -542,7 +543,8 @@ class Peer:
         """The name of this peer in the cluster."""
         if self._world is not None:
             return f"peer-{self._world[1]}"
-        host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:24]  # As in peer/uv/settings.c.
+        # The default name, as in peer/uv/settings.c.
+        host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:24]
         return self._given.get("name") or os.environ.get("HEARSAY_NAME") or f"{host}-{self.port}"
 
     @property

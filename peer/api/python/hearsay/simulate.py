@@ -166,8 +166,8 @@ def simulate(n: int, train: Callable[..., Any], *args: Any, network: str = "", *
     results: List[Any] = [None] * n
     threads: List[threading.Thread] = []
     try:
-        # Each thread starts when the one before it waits in connect(), so that what they do until then is in a fixed
-        # order.
+        # Each thread starts when the thread before it waits in connect(), so that all threads act
+        # in a fixed order.
         for rank in range(n):
             connect = _Connect(world, rank, {"shard": f"{rank + 1}/{n}", **options})
             threads.append(threading.Thread(target=_run, args=(world, connect, train, args, results), daemon=True))

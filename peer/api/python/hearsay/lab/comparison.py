@@ -43,7 +43,9 @@ class Trial:
     at: Dict[str, float] = dataclasses.field(default_factory=dict)  # Value of each measure. Missing: unknown.
     verdict: str = ""  # Verdict of the run, or the reason for its failure.
     curve: Optional[Curve] = None
-    drift: Tuple[Sequence[float], Sequence[float]] = ((), ())  # Step counters, and medians of the peers' estimates.
+    # Curve of the consensus distance: step counters, and the median of the peers' estimates at
+    # each.
+    drift: Tuple[Sequence[float], Sequence[float]] = ((), ())
 
     def figure(self, measure: str) -> float:
         """The value of a measure. NaN: unknown."""

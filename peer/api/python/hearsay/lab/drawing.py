@@ -171,7 +171,9 @@ def file_svg(fig: Any, title: str) -> str:
 
 # ---- Scatter plots. ----
 
-NEAR, FAR, STEP = 6, 130, 5  # Distances that are tried for a label from its point, in typographic points: NEAR to FAR by STEP.
+# Distances of a label from its point that are tried, from NEAR to FAR in steps of STEP, in
+# typographic points.
+NEAR, FAR, STEP = 6, 130, 5
 LEADER = 11.0  # A label farther than this from its point gets a line to the point, in typographic points.
 
 

@@ -146,7 +146,7 @@ class Tail:
         i = self._table.n - 1
         figures: Dict[str, Any] = self._table.row(i)
         step = figures["step"]
-        if i < self._n:  # Later starts do rounds again: row i replaces rows that were sent.
+        if i < self._n:  # A later start did this round again: row i replaces a row that was sent.
             sink.restart(self.name, int(step))
         self._n = i + 1
         figures["wall_time"] = _wall_time(self._table.start_of(i).at_s, figures["time_s"])

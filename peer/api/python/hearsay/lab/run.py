@@ -210,7 +210,8 @@ class Peer:
         return total
 
     def begun(self, row: int) -> Start:
-        """The last start from round 0 up to a row. The model of the row does not depend on earlier starts."""
+        """The last start at round 0 before a row. The model of the row does not depend on starts
+        before that one."""
         i = int(self.columns["start"][row])
         while i > 0 and not self.starts[i].from_zero:
             i -= 1
@@ -221,8 +222,9 @@ class Peer:
         return float(self.columns[column][-1]) if len(self) > 0 else NAN
 
     def _total(self, figure: str, before: str, rows: Array) -> float:
-        """A total over all starts of a number of summary.json, which counts only from the last start. `before`: the field of
-        Start with the total of earlier starts. `rows`: the column with totals, used without a summary.json."""
+        """The total over all starts of a number of summary.json, which counts from the last
+        start only. `before`: the field of Start with the total of all earlier starts. `rows`:
+        totals of all rows; the last one is used if there is no summary.json."""
         summary = self.figure(figure)
         if math.isfinite(summary) and self.starts:
             return float(getattr(self.starts[-1], before)) + summary
@@ -943,7 +945,7 @@ def _find_runs(paths: Sequence[str], limits: Limits) -> Tuple[List[Tuple[str, st
             if n_directories > 0 and os.path.lexists(path):
                 skipped.append(path)
             else:
-                found.append((path, ""))  # Is no run: _read() will raise the error.
+                found.append((path, ""))  # Not a run: _read() will raise the error.
             continue
         places = _seed_places(path, limits)
         for place, label in zip(places, _experiment_labels(path, places, n_directories == 1)):

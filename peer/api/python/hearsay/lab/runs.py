@@ -61,7 +61,7 @@ class Signals:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        for child in self.children.values():  # Not empty only after an exception.
+        for child in self.children.values():  # Children are left only after an exception.
             child.terminate()
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -105,7 +105,9 @@ class Runner:
         self.source = source  # Name of the settings file, shown in errors.
         self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. An exception stops them.
         self.environment = program.environment()
-        if jobs > 1 and command == "sim":  # Results of `sim` do not depend on the number of threads. --threads overrides the variable.
+        # One thread per simulation, because several run in parallel. The results are the same.
+        # --threads overrides the variable.
+        if jobs > 1 and command == "sim":
             self.environment["HEARSAY_THREADS"] = "1"
 
     def _in_parallel(self, jobs: Sequence[Job], start: Callable[[Job], "subprocess.Popen[bytes]"],

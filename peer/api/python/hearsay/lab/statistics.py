@@ -92,7 +92,7 @@ def t_quantile(freedom: float, p: float = LEVEL) -> float:
 class Difference:
     """The difference of two arms in one measure, over the seeds for which both arms have a value."""
 
-    n: int  # Pairs.
+    n: int  # Number of pairs.
     mean: float = NAN
     low: float = NAN  # Lower end of the confidence interval of the mean. NaN: unknown.
     high: float = NAN  # Upper end of the confidence interval of the mean. NaN: unknown.
