@@ -421,8 +421,8 @@ static void labels_of(const struct column_statistics *m, struct label_set *set)
 
 /* Stores the pooled labels, which are whole numbers. n: how many labels there are; high: the
  * largest label. Labels without gaps are stored as the range from 0 or 1 to `high`. Labels with
- * gaps are stored as a list. If the text of the list is too long for a kind, the range is stored
- * instead. */
+ * gaps are stored as a list, or as the range if the text of the list would be too long
+ * (nn/data/kind.h). */
 static void take_classes(struct column_statistics *out, const struct label_set *set, uint32_t n,
                          uint32_t high)
 {
@@ -437,7 +437,7 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    /* A kind must have at least two classes. One class or none may be left if, for example, enough
+    /* Data have at least two classes. One class or none may be left if, for example, enough
      * members report label 1 but too few report label 0. */
     if (out->n_classes < 2)
         out->n_classes = 2;

@@ -79,12 +79,10 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
     return 0;
 }
 
-/* Sets *header to true if the record at c looks like a header: a column of values has a name, and
- * no cell is a number. A record with a number is a row, so a row with a missing cell is refused and
- * not dropped as a header. A name in the label's column decides nothing, because labels may be
- * names. In a table of words, rows have no numbers either. There, the record is a row if one of its
- * words is known or occurs again in later records. In that case, the first records of later files
- * are rows, too. */
+/* Sets *header to true if the record at c looks like a header: no cell is a number, and a column
+ * other than the label's has a name. In a table of words, rows have no numbers either. There the
+ * record is a row if one of its words is a known category or occurs again in later records. The
+ * first records of later files are then rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
     const struct cells begin = c;

@@ -59,11 +59,10 @@ struct table
      * words, it is therefore taken for a row and not for a header. */
     bool words;
     size_t n_rows;
-    /* The fields from here on are used only if `columns` is NULL. The decimal sign of
-     * all numbers must then be a point. point_seen: some cell can only be read with a decimal point. `unclear`: the
-     * first cell in which a point may also be a separator between thousands. `unclear_at`: the
-     * record of that cell. In files with commas between cells, points always count as decimal
-     * points. */
+    /* Used only if `columns` is NULL: all numbers must then have a point as decimal mark.
+     * point_seen: some cell can only be read with a decimal point. `unclear`: the first cell
+     * whose point may also separate thousands. `unclear_at`: the record of that cell. Files with
+     * commas between cells have no such cell, because their points are always decimal points. */
     bool point_seen;
     struct cells_cell unclear;
     struct cells unclear_at;

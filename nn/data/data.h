@@ -109,11 +109,10 @@ struct data_request
      * kind such as "csv"), the table's columns are matched to this order. Borrowed. NULL: not
      * known. */
     const struct schema *schema;
-    /* True: the labels of the test set are to be predicted by a trained model, so its rows may have
-     * no label. `kind` must then be the fixed kind of that model's data. With label=none in the
-     * spec no row has a label. A test set without labels has `labels` NULL. The test set consists
-     * of the held-out files. If there are none and the rows have no label, it consists of all rows,
-     * and the training set is empty. */
+    /* True: a trained model is to predict labels, so rows may have no label; with label=none in
+     * the spec no row has one. `kind` must be the fixed kind of that model's data. The test set
+     * is the held-out files. If there are none and rows have no label, it is all rows, and the
+     * training set is empty. `labels` of a test set without labels is NULL. */
     bool bare;
     /* Training files of the model to evaluate. NULL: the data are for training, or the files are
      * not known. Used only if the spec does not say which samples to hold out. All samples are then

@@ -52,8 +52,8 @@ check "  and diverged is null" [ "$(figures json train.out diverged)" = None ]
 
 check "  and unlearnt is null" [ "$(figures json train.out unlearnt)" = None ]
 
-# With a learning rate of 1e-9 the model does not change. The run ends with 0 and says that the model is no better than
-# guessing.
+# With a learning rate of 1e-9 the model does not change. The run must end with exit code 0 and say
+# that the model is no better than guessing.
 for way in train "sim --peers 2" "local --peers 2"; do
     # shellcheck disable=SC2086 # The variable holds several words.
     bounded "$HEARSAY" $way --model lenet5 --data glyphs --rounds 100 --lr 1e-9 --seed "$seed" --json \

@@ -94,8 +94,8 @@ for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0
     check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
 done
 
-# The command waits for a future round. Then peer 2 is killed, and the others no longer have a quorum, so the round never
-# comes.
+# drift waits for a future round. Then peer 2 is killed, and the other two lack the quorum, so this
+# round never comes. drift must warn that a model is missing.
 start gone "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 20 --json
 waiting=$started
 at=$(last_round peer-0/metrics.jsonl)
@@ -116,8 +116,8 @@ finish "$waiting" 60
 check "the model of a dead peer is missing: $(head -n 1 gone.err)" \
     grep -q 'warning: not every peer sent its model in time$' gone.err
 
-# Two peers without a quorum may have stopped in different rounds. One peer alone has one round, but makes no estimates,
-# so that waiting for its estimate would take until the timeout.
+# With one live peer left, drift must print its model at once. A single peer makes no estimates, so
+# drift must not wait for an estimate until its timeout.
 kill -KILL "${pid[1]}"
 wait "${pid[1]}" 2>/dev/null
 forget "${pid[1]}"

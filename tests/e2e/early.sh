@@ -11,7 +11,8 @@ with open("bad.csv", "w") as f:
         f.write("%d,%d,%s\n" % (i % 7, i % 5, "x" if i == 300 else i % 2))'
 read -r dead < <(free_ports 1)
 
-# No peer answers at the bootstrap address, so the run is not known.
+# No peer answers at the bootstrap address. The peer must detect its bad data nevertheless, although
+# it does not know the run.
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$dead" --name late \
     --data csv:bad.csv --shard own --out bad >bad.out 2>bad.err
 code=$?

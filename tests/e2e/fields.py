@@ -61,7 +61,8 @@ def wanted(page, command):
         return fields
     if command == "peer":
         return made(page, "metrics.jsonl") | made(page, "summary.json") | table_fields(section(page, "summary.json"), command)
-    part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")  # The page of hearsay.lab has "JSON".
+    # The page of hearsay.lab has a section "JSON" instead.
+    part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")
     tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:
         return table_fields(tables.group(1), command)
@@ -84,7 +85,7 @@ def keys(value, found):
 
 def main():
     page, command, files = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3:]
-    # Names of commands, files and values that are not in parentheses, but are no fields.
+    # Removes names of commands, files and values, which are no fields.
     fields = wanted(page, command) - {"local", "sim", "train", "auto", "summary"}
     found = set()
     for name in files:

@@ -231,7 +231,8 @@ ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
-limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100)) # The next line is longer, so only a part is written.
+# The next line has more than 100 bytes, so only a part of it is written.
+limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100))
 check "if its metrics cannot be written, the peer warns" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
 check "  no line is torn" figures lines part/metrics.jsonl
 sleep 1

@@ -144,7 +144,8 @@ HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -
 pid=$started
 check "another run trains" wait_until 30 round_at_least gone/rounds=200000/seed-1/peer-0/metrics.jsonl 50
 inner=$(children_of "$pid")
-mv gone trash # The directory disappears in one step. While rm runs, the run could make new files.
+# mv removes the directory in one step. While rm runs, the run could make new files in it.
+mv gone trash
 finish "$pid" 30
 check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \
     '[ "$code" = 1 ] && grep -q "^hearsay-lab: --out: gone was deleted or replaced during the runs" gone.err && [ ! -s gone.out ]'

@@ -756,7 +756,9 @@ def check_late_initial():
             while peer.step():
                 if peer.figures().n_live < 2:
                     time.sleep(0.01)
-                    peer._steps_done = -1 if peer.round > 3 else 0  # The run waits for the joining peer.
+                    # This peer does no more local steps, so its run does not end before the other
+                    # peer joins.
+                    peer._steps_done = -1 if peer.round > 3 else 0
 
     places = []
     thread = threading.Thread(target=first)

@@ -267,8 +267,8 @@ check "  with a note" grep -q "note: mixed: its checkpoints name no owner, becau
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
-# Both peers are killed near the end of the run, and only one is restarted. It cannot know whether the other one finished the
-# run.
+# Both peers are killed near the end of the run, and only one is restarted. This peer cannot know
+# whether the other one finished the run, so it must not claim consensus.
 "$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --local-steps 10 --min-peers 2 --checkpoint 0.1s

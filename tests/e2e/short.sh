@@ -43,7 +43,8 @@ for n in 6 9; do
     short "local: $n descriptors" 1 '[Tt]oo many open files' "-n $n" local --peers 2 --model logreg --rounds 1
 done
 if ! grep -qE "__[at]san_init" "$HEARSAY"; then # Sanitizers need terabytes of address space.
-    # Address space for the worker thread, but not for libuv's thread pool, whose threads have stacks of 8 MiB.
+    # The address space is enough for the worker thread, but not for libuv's thread pool, whose
+    # threads have stacks of 8 MiB. The peer must not be killed by a signal.
     (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
         --bootstrap 127.0.0.1:9) >short.out 2>short.err </dev/null
     status=$?

@@ -70,7 +70,8 @@ shape 1000
 check "1 Mbit/s: a sparser one" wait_until 60 sparse
 from=$(last_round peer-0/metrics.jsonl)
 check "  and 20 rounds more" wait_until 60 round_at_least peer-0/metrics.jsonl $((from + 20))
-# Because of spare bandwidth, a peer chooses only codecs whose deltas the link can send in a tenth of a round's computing time.
+# --compress auto uses only spare bandwidth: the link must be able to send each delta in a tenth of
+# a round's computing time. On this link only the codec topk is so sparse.
 check "  in which the link asks for no more than it takes" python3 - "$from" <<'END'
 import json, sys
 lines = [json.loads(l) for l in open("peer-0/metrics.jsonl") if l.endswith("}\n")]

@@ -218,7 +218,8 @@ ends "two of three killed: one is no quorum" minority.out 3 "no-quorum 3 1/3 pee
 
 # ---- The stored vote of an earlier process. ----
 
-# A vote that cannot be read takes the vote of the peer. --fresh moves it away with its run.
+# A peer whose stored vote cannot be read does not vote. --fresh moves the vote away with the other
+# files of the run.
 voter=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out voter)
 cp -r alone voter
 rm voter/summary.json
@@ -234,9 +235,9 @@ code=$?
 ends "  --fresh: a new run" voter/summary.json 0 "consensus 0 1/1  estimated"
 check "  and moves the vote away" [ "$(cat voter/old.1/promise)" = x ]
 
-# A peer was killed after it had stored a model that it had not reported: its promise has the hash of another model. The
-# promise is ballot 1, no accepted proposal, hash 1, and no earlier ballot. The new process compares the stored model
-# with the hash, and must be able to replace the file later.
+# The peer is killed after it stored a model and before it reported the model, so its promise has
+# the hash of another model (the bytes below: ballot 1, no accepted proposal, hash 1, no earlier
+# ballot). The new process must detect this, and must be able to replace the model file at the end.
 unreported=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 400 --local-steps 40 --checkpoint 0.1s
     --name unreported --out unreported)
 start unreported "$HEARSAY" "${unreported[@]}"
@@ -254,8 +255,8 @@ ends "  a stored model that was not reported is replaced" unreported/summary.jso
 
 # ---- A process that starts again after the end of the run. ----
 
-# again_peer I: sets `again` to the command of peer I of three. The run is not in lock step, so that a process which
-# continues from a checkpoint does not compute the same model.
+# again_peer I: sets `again` to the command of peer I of three. The run is asynchronous, so that a
+# process that continues from a checkpoint computes another model.
 read -r port < <(free_ports 1)
 again_peer()
 {

@@ -116,9 +116,9 @@ struct watched
     void *done_arg;
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
-    uint64_t seen;    /* Step counter of the peer at the last check. */
+    uint64_t seen;    /* Step counter of the peer at the last check for progress. */
     int64_t moved_us; /* Time at which `seen` last changed. */
-    /* Step counter of the peer at the time beat_us. */
+    /* Step counter of the peer at its last progress (beat_us). */
     uint64_t beat;
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
@@ -166,7 +166,7 @@ struct cluster
     uint32_t parted, parted_in_training;
     uint32_t
         unnamed; /* Set of peers that cannot resolve bootstrap names now, because of a fault. */
-    /* Result of broken bootstrap names. 0: no address. 1: an unused address. */
+    /* Result of resolving a broken bootstrap name. 0: no address. 1: an unused address. */
     double names;
     FILE *out_trace; /* File of the trace. NULL: no trace is written. */
     /* True: the trace also contains repeated events and the failures that the checks find. */

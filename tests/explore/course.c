@@ -86,10 +86,10 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* Ends a fault that took down peer i: restarts its process. Does nothing if all other peers have
- * ended, because the restarted peer would wait for them. In two cases a peer returns during training only,
- * because the guarantees end there (peer/node/finish/README.md): it has left by announcement and
- * becomes a voter again, or the run has no checkpoints and the peer replaces its final model. */
+/* Ends a fault that took down peer i: restarts its process, unless all other peers have ended. A
+ * peer that left, or that has no checkpoint, is restarted only while others train. Later it
+ * could vote a second time or replace its final model, against which the finish protocol has no
+ * guarantee (peer/node/finish/README.md). */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];

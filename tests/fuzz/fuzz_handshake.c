@@ -4,8 +4,8 @@
  *     input --ops--> bytes in pieces --> peer/uv/link.c, session.c --> channel, frame --> node
  *                                        (toy_uv.h)      (toy_sodium.h)
  *
- * All code is code of a peer, except libuv and the primitives of libsodium. Their replacements let
- * the fuzzer get as far as a member with the cluster key.
+ * All code is code of a peer ("ours"), except libuv and the primitives of libsodium. Their
+ * replacements let the fuzzer get as far as a member with the cluster key.
  *
  *   input:   setup u8 | op, op, ...
  *   op:      what u8 | length u16 | payload      what: op of the table below (low three bits);
