@@ -3,7 +3,7 @@
 #   cmake --install build/release --prefix /usr/local
 #   cpack --config build/release/CPackConfig.cmake -B .
 #
-# Included by the top-level CMakeLists.txt where deploy/ is there.
+# Included by the top-level CMakeLists.txt if the folder deploy/ exists.
 
 # Installing does not build the target `all`, which includes the tests. So each component checks that its files are built.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
@@ -28,7 +28,7 @@ else()
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 
-# compressed(FILE NAME WHERE ...): FILE.gz as WHERE/NAME.gz, without the time, so that builds are alike.
+# compressed(FILE NAME WHERE ...): installs FILE, compressed, as WHERE/NAME.gz. It has no time stamp, so that builds are equal.
 function(compressed FILE NAME WHERE)
   install(CODE "execute_process(COMMAND gzip -9nc \"${PROJECT_SOURCE_DIR}/deploy/${FILE}\"
     OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${NAME}.gz\" COMMAND_ERROR_IS_FATAL ANY)" ${ARGN})

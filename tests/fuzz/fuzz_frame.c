@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_frame.c -- fuzzes the assembly of messages from the records of a session.
  *
  *   input:   limit of control u16 | limit of bulk u16 | record, record, ...
- *   record:  kind u8 | length u16 | in place? u8       (each byte of a record is its number)
+ *   record:  kind u8 | length u16 | in place? u8       (all bytes of record i are i)
  *
  * A simple reference stores both lanes in two arrays. Each record is decrypted to the place given
  * by frame_room(), or to a block of its own. Frame and reference must then agree whether
