@@ -180,7 +180,8 @@ check_ignored()
     done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay key new ([^/ ][^ ]*).*/\1/p'
         printf '%s\n' out/peer-0/identity.key ring/identity.key hearsay-1234/cluster.key hearsay-1234/rank-0/model.safetensors hearsay_0.1.0_amd64.deb
     } | sort -u)
-    # `*` and `!folder` in .dockerignore already exclude all files directly in the checkout.
+    # Secret and built files must be excluded in every folder. (For files directly in the checkout,
+    # `*` and `!folder` in .dockerignore do this already.)
     for file in '*.key' 'hearsay-*' '*.so'; do
         grep -qxF "**/$file" .dockerignore || complain ".dockerignore: has no line **/$file"
     done

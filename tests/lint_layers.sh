@@ -42,7 +42,7 @@ sees()
     nn/layers) rooms='nn/math' ;;
     nn/models) rooms='nn/math nn/layers nn/data' ;;
     nn/train) rooms='nn/math nn/layers nn/models nn/data nn/shards' ;;
-    topology) ;; # $vectors also allows some headers of nn/math, as in all folders.
+    topology) ;; # topology may use no folder but the headers of nn/math in $vectors.
     compress/simd | compress/coding) rooms='compress/simd compress/coding' ;;
     compress | compress/codecs) rooms='compress compress/codecs compress/coding compress/simd' ;;
     gossip/wire) rooms='compress topology' ;;
@@ -50,7 +50,8 @@ sees()
     gossip/exchange) rooms='gossip/wire compress topology' ;;
     gossip/mixers) rooms='gossip/wire gossip/exchange compress topology' ;;
     gossip/collectives) rooms='gossip/mixers gossip/wire gossip/exchange compress topology' ;;
-    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;; # nn is not allowed: the run keys of a trainer are in peer/sgd.
+    # peer/run must not use nn: the run keys of a trainer are in peer/sgd.
+    peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;;
     peer/sgd) rooms='peer/run nn/models nn/data nn/shards nn/train' ;;
     peer/secure) ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
@@ -64,15 +65,19 @@ sees()
     peer/node/step) rooms="$node_base peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge" ;;
     peer/node/result) rooms="$node_base $node_modules" ;;
     peer/node) rooms="$node_base $node_modules" ;;
-    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;; # No other module of the node may include this one.
+    # No other module of the node may use peer/node/collectives.
+    peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;;
     peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
     peer/output) rooms='peer/run gossip/wire nn/files' ;;
     peer/progress) ;;
-    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;; # gossip/mixers: the simulated Byzantine peers are mixers.
+    # peer/sim may use gossip/mixers, because its simulated Byzantine peers are mixers.
+    peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;;
     peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
     peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/node/result peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
-    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;; # peer/uv is allowed for the JSON functions of metrics.h.
-    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;; # Files and HTTP page of a peer.
+    # peer/http may use peer/uv, because it needs the JSON functions of metrics.h.
+    peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;;
+    # peer/run_log writes the files of a peer and serves its HTTP page.
+    peer/run_log) rooms='peer/http peer/output peer/run peer/checkpoints peer/secure peer/node peer/node/result peer/uv gossip/wire nn/files nn/data' ;;
     peer/cmd) rooms='peer/trace peer/api peer/run_log peer/http peer/run peer/sgd peer/secure peer/admission peer/checkpoints peer/output peer/progress peer/node peer/node/session peer/node/step peer/node/result peer/sim peer/uv gossip/mixers gossip/exchange gossip/members'
         rooms+=' gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math' ;;
     *) return 1 ;;
@@ -85,7 +90,8 @@ door()
 {
     extra=
     case $1 in
-    peer/node/finish/*) extra='"peer/node/timers\.h"' ;; # The table of all timers and delays of the node.
+    # timers.h is the table of all timers and delays of the node.
+    peer/node/finish/*) extra='"peer/node/timers\.h"' ;;
     peer/node/*) extra='"nn/train/(trainer|outer_optimiser)\.h"' ;;
     nn/math/blas.c) extra='<cblas\.h>' ;;
     nn/math/parallel_for.c | nn/math/thread_pool.c) extra='<pthread\.h>' ;;
@@ -96,7 +102,8 @@ door()
     nn/files/safetensors*.c) extra="<jansson\.h>|$files" ;;
     nn/files/replace.c) extra="<(signal|time|sys/socket|sys/un)\.h>|$files" ;;
     compress/codecs/atomo.c) extra='"nn/math/blas\.h"' ;;
-    gossip/mixers/mixer.c) extra='"gossip/collectives/(allreduce|sma|ps)\.h"' ;; # The list of all mixers.
+    # mixer.c has the list of all mixers.
+    gossip/mixers/mixer.c) extra='"gossip/collectives/(allreduce|sma|ps)\.h"' ;;
     gossip/wire/*.c) extra='<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) extra="<sodium\.h>|$files" ;;
     peer/secure/*.c | peer/admission/*.c) extra='<sodium\.h>' ;;

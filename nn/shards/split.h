@@ -27,9 +27,12 @@ enum shard_fall { SHARD_IID, SHARD_DIRICHLET, SHARD_LABEL, SHARD_FILE };
 struct shard_split
 {
     enum shard_fall fall;
-    /* SHARD_DIRICHLET: the ALPHA of "dirichlet:ALPHA", from SHARD_ALPHA_MIN to SHARD_ALPHA_MAX. */
+    /* Only for SHARD_DIRICHLET: concentration of the distribution, the ALPHA of
+     * "dirichlet:ALPHA". From SHARD_ALPHA_MIN to SHARD_ALPHA_MAX. */
     double alpha;
-    uint32_t per_part; /* SHARD_LABEL: the K of "label:K", from 1 to SHARD_PER_PART_MAX. */
+    /* Only for SHARD_LABEL: number of pieces of one class that each part gets, the K of
+     * "label:K". From 1 to SHARD_PER_PART_MAX. */
+    uint32_t per_part;
 };
 
 /* Parses a partition such as "dirichlet:0.5". Returns 0, or -EINVAL with a message that says what

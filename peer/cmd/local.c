@@ -91,8 +91,8 @@ struct local
     uv_signal_t on_int, on_term, on_hup;
     struct uv_twice asked;
     uv_timer_t wait;
-    /* over_ns: time at which the first peer that ended the run exited; 0: no peer has ended the
-     * run. wait_ms: interval until the next report of peers that still run. */
+    /* over_ns: time at which the first peer with a result of the run exited; 0: none yet.
+     * wait_ms: interval until the next report of the peers that still run. */
     uint64_t over_ns, wait_ms;
     struct cmd_local_result result;
     struct cmd_progress progress;

@@ -19,7 +19,8 @@ static const double fine_bytes_per_float = 0.6;
  * topology changes by round. */
 static const double most_left_out = 0.1;
 
-/* Largest such share with a momentum that needs constant mixing. */
+/* Largest share of |x - x_hat|^2 that a codec may leave out of a delta if the momentum needs
+ * constant mixing (nn/train/decentlam.h). */
 static const double most_left_out_of_momentum = 0.006;
 
 /* Returns the shape of the sample tensor. It replaces the real model, because a run description

@@ -23,8 +23,8 @@ void layout_copy_initial(struct run *to, const struct run *from)
     memcpy(v->begin, layout_values(from)->begin, sizeof v->begin);
 }
 
-/* `alike` is the run `b` with the hash of the initial model of `a`. If its text still differs from
- * the text of `a`, the runs differ in another key and have no order. */
+/* Two runs have an order only if they differ in nothing but the hash of the initial model. To
+ * find out, the hash of `a` is copied into `alike`, a copy of `b`, and the texts are compared. */
 int layout_compare_initial(const struct run *a, const struct run *b)
 {
     char text_a[WIRE_RUN_MAX + 1], text_b[WIRE_RUN_MAX + 1];

@@ -391,9 +391,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* A flag has no effect if another key (run_key.of) does not have the value that the flag needs. If
- * both were given, they contradict each other in every run. If only the flag was given, the run of
- * a cluster may still have the value that the flag needs: the flag is then called an orphan. */
+/* Returns true if a given flag needs a value of another key (run_key.of) that was not given, and
+ * no flags contradict each other. The run of a cluster may still have that value. If both keys
+ * were given, they contradict each other in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;

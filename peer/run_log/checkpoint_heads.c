@@ -38,8 +38,9 @@ static json_t *read_head(FILE *f)
     return head;
 }
 
-/* Returns whether the file has all bytes that its header lists. The position of `f` must be at the first
- * data byte. A file that was truncated, for example by a full disk, cannot be resumed from. */
+/* Returns whether the file has all bytes that its header lists. The position of `f` must be at
+ * the first data byte. A file that was truncated, for example by a full disk, cannot be resumed
+ * from. */
 static bool is_complete(FILE *f, json_t *head)
 {
     const char *name;

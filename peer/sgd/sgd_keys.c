@@ -130,10 +130,10 @@ static bool lacks_norms(const struct run *r)
     return !model_has_norm(sgd_values(r)->model);
 }
 
-/* Returns why a kind that learns from the change of the model over a whole round, which includes
- * mixing, cannot be used. NULL: it can. All rounds must have the same number of steps. No exchange may
- * move a model past its neighbours' mean, because then the contribution of mixing to the momentum may
- * not decay (nn/train/quasi_global.h, decentlam.h). */
+/* Returns why a kind of momentum cannot be used that learns from the change of the model over a
+ * whole round, which includes mixing. NULL: it can be used. All rounds must have the same number
+ * of steps. No exchange may move a model past its neighbours' mean, because then the
+ * contribution of mixing to the momentum may not decay (nn/train/quasi_global.h, decentlam.h). */
 static const char *bars_learning(const struct run *r, const struct momentum_kind *kind)
 {
     return r->local_steps == 0
@@ -150,7 +150,8 @@ static const char *bars_learning(const struct run *r, const struct momentum_kind
                                          : NULL;
 }
 
-/* Returns why a kind that is exchanged with the model cannot be used. NULL: it can. */
+/* Returns why a kind of momentum cannot be used that peers exchange together with the model.
+ * NULL: it can be used. */
 static const char *bars_exchange(const struct run *r)
 {
     return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers average "
@@ -183,9 +184,9 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks which other keys are allowed if a process has several learners. A --momentum-kind other
- * than local is refused, because each learner and their common centre (nn/train/learners.h) already
- * have a momentum. Layer-wise overlap is refused, because a layer of the centre has its final value only
- * after the last learner's step. */
+ * than local is refused, because each learner and their common centre (nn/train/learners.h)
+ * already have a momentum. Layer-wise overlap is refused, because a layer of the centre has its
+ * final value only after the last learner's step. */
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);

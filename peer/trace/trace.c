@@ -154,7 +154,7 @@ static bool name_peer(const struct trace *t, const struct node *n, const uint8_t
     return false;
 }
 
-/* Returns the number k of the name "ek" of an epoch. */
+/* Returns the number k of an epoch, which a trace calls "ek". */
 static uint64_t number_epoch(void *self, uint64_t epoch)
 {
     struct trace *t = self;

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 enum {
-    /* Number of descriptors to request. libuv 1.44 opens an epoll, an event and two pipes. */
+    /* Number of descriptors to request. The loop of libuv 1.44 needs fewer: one for epoll, one
+     * for an event and four for two pipes. */
     LOOP_DESCRIPTORS = 8,
     POOL_THREADS = 4,    /* Number of threads in libuv's pool by default. */
     POOL_STACK = 8 << 20 /* Stack size that libuv gives each thread, in bytes. */

@@ -160,8 +160,8 @@ static uint16_t next_free_port(const union uv_address *a)
     return 0;
 }
 
-/* The commands of the README start two peers on one machine and name no port, so the second peer
- * finds the default port in use and takes the next free one. */
+/* Moves the second of two peers on one machine to a free port. The commands of the README start
+ * two such peers and name no port, so the second one finds the default port in use. */
 bool settings_move(struct settings *s, struct uv_driver_config *c)
 {
     union uv_address first;

@@ -149,8 +149,8 @@ static void give_back(struct writer *w, uint32_t n)
     put(w, BPF_RET | BPF_K, 0, 0, n);
 }
 
-/* Instructions that keep a random share `kept` of the packets and drop the others. LOT is the
- * number of instructions that draw() emits. */
+/* Number of instructions that draw() writes. They keep a random share `kept` of the packets and
+ * drop the others. */
 enum { LOT = 4 };
 static void draw(struct writer *w, double kept)
 {

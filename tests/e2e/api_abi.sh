@@ -22,7 +22,7 @@ check "nothing is exported that is not declared" eval '! comm -13 declared names
 check "nothing is declared that is not exported" eval '! comm -23 declared names | grep .'
 
 strict=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only)
-cp "$header" hearsay.h # This directory has no other header of hearsay.
+cp "$header" hearsay.h # The header must not need other headers of hearsay.
 echo '#include "hearsay.h"' >alone.c
 check "the header is C11" cc -std=c11 "${strict[@]}" alone.c
 for cxx in g++ clang++; do

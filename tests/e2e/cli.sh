@@ -286,7 +286,7 @@ refuses "key new over a key that is there" 'cluster.key' key new cluster.key
 refuses "an unknown command of a family" 'unknown command key make .see hearsay key --help' key make cluster.key
 refuses "  also behind help" 'unknown command key make' help key make
 check "  the error lists the commands of the group" [ "$("$HEARSAY" key --help | grep -cE '^  key (new|identity|invite)  ')" = 3 ]
-# Former names of commands still work.
+# Commands can still be called by their former names.
 check "keygen is key new" eval '"$HEARSAY" keygen former.key 2>former.err && [ "$(stat -c %a:%s former.key)" = 600:65 ]'
 check "identity is key identity" eval '[[ $("$HEARSAY" identity former.identity 2>/dev/null) =~ ^[0-9a-f]{64}$ ]]'
 check "invite is key invite" eval '[ -n "$("$HEARSAY" invite --identity former.identity)" ]'

@@ -136,7 +136,7 @@ waiting()
 }
 check "fewer: two of eight say that they wait" wait_until 60 waiting
 
-# A data set of the user, in a directory of the host.
+# Test: the peers train on a data set of the user, which is in a directory of the host.
 mkdir own
 chmod 711 .
 awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, (x > y ? "above" : "below") } }' >own/table.csv
@@ -145,7 +145,8 @@ PEERS=4 DATA=$work/own HEARSAY_DATA=csv:/data/table.csv HEARSAY_MODEL=logreg HEA
 check "own: the peers train on it and end" wait_until 90 over
 check "own: in consensus of four, and it is learnt" [ "$(dc logs peer 2>/dev/null | grep -c 'consensus of 4 of 4 peers')" -ge 4 ]
 
-# restart: always. A process that is killed inside its container is restarted and continues from its volume.
+# Test: with "restart: always", a process that is killed inside its container is restarted and
+# continues from its volume.
 printf 'services:\n  peer:\n    restart: always\n' >always.yml
 compose="$compose -f $root/deploy/compose.yml -f $work/always.yml"
 export HEARSAY_MODEL=logreg HEARSAY_EPOCHS='' HEARSAY_ROUNDS=1000000

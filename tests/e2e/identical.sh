@@ -88,7 +88,7 @@ for i in 0 1 2 3; do
     check "auto: peer $i chooses the same levels, $(cut -d ' ' -f 2 sim.rungs | uniq | tr '\n' ' ')" cmp local.rungs sim.rungs
     check "  of which it has changed some" [ "$(cut -d ' ' -f 2 sim.rungs | uniq | wc -l)" -ge 2 ]
 done
-# Runs with several learners per process.
+# Each process trains several learners.
 equal learners --topology ring --compress topk:0.05 --learners 3
 equal learners-sma --mixer sma --learners 2 --learner-momentum 0.5 --local-steps 2
 equal learners-norms --topology ring --overlap 1 --compress qsgd:4 --learners 2 --model resnet:8 --rounds 10 --batch 4

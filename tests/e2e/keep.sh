@@ -112,7 +112,8 @@ start killed "$HEARSAY" local --peers 3 "${several[@]}" --out killed
 parent=$started
 check "local" wait_until 60 round_at_least killed/peer-0/metrics.jsonl 5
 mapfile -t children < <(children_of "$parent")
-kill -STOP "${children[@]}" # The run must not end during the next steps, even on a slow machine.
+# The peers are stopped, so that the run cannot end during the next steps, even on a slow machine.
+kill -STOP "${children[@]}"
 pids+=("${children[@]}")
 ends "  its directory is its own" 2 "--out: killed is in use by process $parent$" local --peers 3 "${several[@]}" --out killed
 ends "  and a peer's its" 2 "--out: killed/peer-1 is in use by process [0-9]+$" local --peers 1 "${several[@]}" --out killed/peer-1 --fresh

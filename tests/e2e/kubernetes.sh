@@ -82,7 +82,8 @@ objects live >live.sh
 read -r metrics_port ready_path < <(objects ready)
 mkdir bin && ln -s "$HEARSAY" bin/hearsay
 "$HEARSAY" key new cluster.key 2>keygen.err
-chmod 440 cluster.key # The mode of a file in a secret volume: readable for the pod's group.
+# Kubernetes mounts the key from a secret volume, in which the group of the pod may read all files.
+chmod 440 cluster.key
 
 # start_pod I ADDRESS: starts pod I in the background, and adds its address to the name server. Its process id is ${pod[I]}.
 start_pod()

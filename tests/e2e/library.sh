@@ -35,7 +35,7 @@ check "two of them agree: exit codes $code, $?" [ "$code" = 0 ]
 check "  on the weights that made the rows: $(cat peer-0.out)" grep -qE '^(3\.00|2\.99)[0-9] -(2\.00|1\.99)[0-9] (0\.50|0\.49)[0-9]: consensus' peer-0.out
 check "  and on the same bits" [ "$(cut -d: -f1 peer-0.out)" = "$(cut -d: -f1 peer-1.out)" ]
 
-# The commands observe both programs while they train.
+# Both programs train for a long time, so that `hearsay status` and other commands can observe them.
 peer 0 100000000
 peer 1 100000000
 # shellcheck disable=SC2317 # Called by wait_until.

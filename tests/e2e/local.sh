@@ -78,7 +78,8 @@ endless()
         exit 1
     fi
     mapfile -t children < <(children_of "$parent")
-    pids+=("${children[@]}") # The script ends them if they outlive their parent.
+    # If children outlive their parent, the script ends them when it ends.
+    pids+=("${children[@]}")
     check "$1: 4 children" [ ${#children[@]} = 4 ]
 }
 
@@ -94,7 +95,8 @@ check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
 endless hungup
-kill -HUP "$parent" "${children[@]}" # A terminal that is closed sends SIGHUP to all processes.
+# Like a terminal that is closed, the script sends SIGHUP to the parent and to all children.
+kill -HUP "$parent" "${children[@]}"
 check "SIGHUP to all: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s hungup/peer-3/model.safetensors ]

@@ -149,7 +149,7 @@ for c in sim local train; do
     run=("$c" --model logreg --data glyphs --rounds 1)
     [ "$c" = train ] || run+=(--peers 2)
     for place in taken taken/x dangling-out lock-out peer-out "$(printf 'n%.0s' {1..300})"; do
-        [ "$c:$place" != train:peer-out ] || continue # `train` has no directories of peers.
+        [ "$c:$place" != train:peer-out ] || continue # `train` makes no directories of peers.
         bounded "$HEARSAY" "${run[@]}" --out "$place" --check >checked.out 2>checked.err </dev/null
         code=$?
         bounded "$HEARSAY" "${run[@]}" --out "$place" >started.out 2>started.err </dev/null

@@ -127,7 +127,7 @@ bounded "$HEARSAY" train --model logreg --data csv:old.csv,holdout=0.25 --rounds
 used "a file of which a quarter was held out" 100 share quarter/model.safetensors csv:old.csv
 used "a model file that sends nothing" 10 share former.safetensors csv:rows.csv
 
-# Columns without categories, and sparse rows.
+# Test: `hearsay predict` of sparse rows gives the same labels with and without labels in the file.
 python3 - <<'PY'
 import random
 r = random.Random(2)
@@ -145,7 +145,7 @@ label svm-labelled svm/model.safetensors --data libsvm:old.svm,test=rows.svm
 label svm-alone svm/model.safetensors --data libsvm:bare.svm
 check "  the same of sparse rows without labels" cmp svm-labelled.csv svm-alone.csv
 
-# A table with too many columns for the run description, which then has only their hash.
+# Test: a table with so many columns that the run description has only a hash of the columns.
 python3 - <<'PY'
 import random
 r = random.Random(3)

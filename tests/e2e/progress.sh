@@ -136,7 +136,7 @@ check "sim --peers 100 prints $(wc -l <big.err) lines of progress" [ "$(wc -l <b
 
 # ---- Values that are not finite. ----
 
-# The weights are finite, but products of them are not.
+# Writes a model whose weights are finite, but so large that products of them are not.
 python3 -c '
 import array, struct
 b = bytearray(open("train/model.safetensors", "rb").read())

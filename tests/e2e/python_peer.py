@@ -667,7 +667,7 @@ def check_progress():
     for rank, shown in (("0", True), ("1", False)):
         try:
             ours, theirs = os.openpty()
-        except OSError:  # A bare root file system has no /dev/pts.
+        except OSError:  # No terminal can be made, because a bare root file system has no /dev/pts.
             break
         with os.fdopen(theirs, "w") as terminal, unittest.mock.patch.dict(os.environ, {"RANK": rank}):
             lines(lambda: train(rounds=3), terminal)

@@ -362,7 +362,8 @@ def check_shared():
     raises(hearsay.UsageError, "tensor a.weight: found elements that share memory", lambda: alone(model))
     rnn = nn.LSTM(3, 4)  # An LSTM also keeps its parameters in a list of its own.
     alone(rnn).leave()
-    alone(rnn).leave()  # Afterwards all weights are in one storage at different offsets, which is allowed.
+    # The first peer has put all weights into one storage, at different offsets. That is allowed.
+    alone(rnn).leave()
 
 
 def check_kinds():

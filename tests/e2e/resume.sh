@@ -191,8 +191,9 @@ check "the same command continues the run" eval \
     'bounded "$HEARSAY" "${run[@]}" --out asked --json >asked.out 2>asked.err'
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
 check "  from there" grep -q "^hearsay local: resuming the run in asked, from round $at of " asked.err
+# A jq program of peer/docs/json.md: of the lines of rounds that were done twice, it keeps the last ones.
 once='reduce .[] as $l ([]; if $l.start then map(select(.round + .settle_rounds <= $l.from_round))
-    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # This jq program is in peer/docs/json.md.
+    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]'
 jq -cs "$once" whole/peer-1/metrics.jsonl >whole.lines
 jq -cs "$once" asked/peer-1/metrics.jsonl >asked.lines
 check "  each round has a line once, with the same figures" eval '[ "$(wc -l <whole.lines)" -gt 3000 ] && cmp whole.lines asked.lines'

@@ -42,7 +42,7 @@ done
 for n in 6 9; do
     short "local: $n descriptors" 1 '[Tt]oo many open files' "-n $n" local --peers 2 --model logreg --rounds 1
 done
-if ! grep -qE "__[at]san_init" "$HEARSAY"; then # Sanitizers need terabytes of address space.
+if ! grep -qE "__[at]san_init" "$HEARSAY"; then # With little address space a sanitizer cannot start: it needs terabytes.
     # The address space is enough for the worker thread, but not for libuv's thread pool, whose
     # threads have stacks of 8 MiB. The peer must not be killed by a signal.
     (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
@@ -58,7 +58,7 @@ fi
 
 # ---- Files that cannot be written, full disks. ----
 
-# If a directory has the name of an output file, the command ends before training.
+# Test: if a directory has the name of an output file, the command fails before it trains.
 for file in metrics.jsonl model.safetensors; do
     mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
     short "train: a directory in the place of $file" 2 "cannot write taken-$file/$file: Is a directory" "-c 0" \
@@ -74,13 +74,13 @@ for file in metrics.jsonl model.safetensors summary.json; do
         local --peers 2 --model logreg --rounds 2 --out "taken-$file"
 done
 
-# Files may have at most 16 KiB, and the model has 31 KiB.
+# Test: the model has 31 KiB, but a limit (ulimit -f) allows only files of at most 16 KiB.
 for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key" "local --peers 2"; do
     # shellcheck disable=SC2086 # The variable holds several words.
     short "${command%% *}: files may not be large enough" 1 'File too large|file too large' "-f 16 -c 0" \
         $command --model logreg --rounds 2 --out "small-${command%% *}"
 done
-# Limits the file size during training, so that the model cannot be written although its disk space is reserved.
+# Test: the limit is set during training, so the model cannot be written although its disk space is reserved.
 if command -v prlimit >/dev/null; then
     start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --quorum-timeout 1
     check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1

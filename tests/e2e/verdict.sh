@@ -43,7 +43,8 @@ for way in sim local; do
         eval "tail -n 1 away.out | grep -q '^no consensus: the run diverged: the training loss ended at'"
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --model mlp:784-64-10 --lr 1000 --warmup 0 --json >away.out 2>away.err </dev/null
     code=$?
-    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact" # The distance is the one of the last good models.
+    # Although the last models are not finite, a consensus distance is known: it is the one of the last finite models.
+    ends "$way, of figures that are not finite" away.out 3 "diverged 3 3/3  exact"
     bounded "$HEARSAY" $way --peers 3 "${run[@]}" --final-drift 0 --json >unasked.out 2>unasked.err </dev/null
     code=$?
     ends "$way --final-drift 0" unasked.out 0 "not-requested 0 3/3  exact"
@@ -242,7 +243,8 @@ unreported=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 400
     --name unreported --out unreported)
 start unreported "$HEARSAY" "${unreported[@]}"
 check "a peer stores a checkpoint" wait_until 20 test -e unreported/checkpoint-0.safetensors
-mkdir unreported/summary.json # The end of the run would delete the checkpoint.
+# With a directory in place of summary.json the run cannot end completely, so its checkpoint is not deleted.
+mkdir unreported/summary.json
 finish "$started" 60
 check "  and its model" [ -e unreported/model.safetensors ]
 rmdir unreported/summary.json

@@ -29,7 +29,8 @@ import pytorch_models as models  # noqa: E402
 CONTEXT = 16
 ALL_OF = 32  # A tensor of at most this number of values is listed completely.
 SPREAD = 16  # For a longer tensor, this number of values is listed, evenly spaced.
-CASES = {  # name: (spec, norm, samples, shape c h w)
+# Name of a case -> (spec of the model, norm, number of samples, shape of a sample: channels, height, width).
+CASES = {
     "lenet5": ("lenet5", "batch", 3, (1, 28, 28)),
     "vgg11": ("vgg11", "batch", 4, (3, 32, 32)),
     "vgg11_bn": ("vgg11:bn", "batch", 4, (3, 32, 32)),
@@ -73,7 +74,7 @@ def centre_and_scale(name, shape):
         return 1.0, 0.5
     if part.startswith("bias"):
         return 0.0, 0.125
-    if len(shape) == 1:  # The weight of a normalisation layer.
+    if len(shape) == 1:  # Only weights of normalisation layers have one dimension.
         return 1.0, 0.25
     if "wte" in name or "wpe" in name or "encoder" in name:
         return 0.0, 1.0

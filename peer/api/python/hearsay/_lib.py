@@ -11,10 +11,10 @@ from typing import Any, Dict, FrozenSet, List, Tuple, Type
 
 API = 3  # Version HEARSAY_API of hearsay.h for which this file declares the functions.
 
-# enum hearsay_code
+# Values of enum hearsay_code in hearsay.h.
 OK, OVER, TIMEOUT, INTERRUPTED = 0, 1, 2, 3
 USAGE, SYSTEM, NOT_FINITE, CALLBACK, FORKED = -1, -2, -3, -4, -5
-# enum hearsay_type, enum hearsay_role, and limits
+# Values of enum hearsay_type, values of enum hearsay_role, and limits, all as in hearsay.h.
 FLOAT32, FLOAT16, BFLOAT16 = 0, 1, 2
 TRAINED, STATISTIC, VARIANCE, OPAQUE = 0, 1, 2, 3
 DIMS_MAX, NAME_MAX, CODEC_ERROR_MAX = 8, 95, 256

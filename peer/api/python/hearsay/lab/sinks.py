@@ -107,7 +107,7 @@ class TensorBoard:
         return self._writers[peer]
 
     def on_round(self, peer: str, step: int, figures: Figures) -> None:
-        """See Sink."""
+        """Store the metrics of one round (Sink.on_round)."""
         wall_time = float(figures.get("wall_time", time.time()))
         parts = self._scalars.of(peer, step, figures)
         if not parts:
@@ -118,13 +118,13 @@ class TensorBoard:
         writer.flush()
 
     def restart(self, peer: str, step: int) -> None:
-        """See Sink."""
+        """Prepare for steps that the peer repeats (Sink.restart)."""
         self._scalars.restart(peer, step)
         if peer in self._writers:
             self._writers[peer].restart(time.time(), step)
 
     def close(self, failed: bool = False) -> None:
-        """See Sink."""
+        """Store all metrics and end (Sink.close)."""
         for file in self._files:
             file.close()
         self._files, self._writers = [], {}
@@ -145,7 +145,7 @@ class WandB:
         self._peers: Dict[str, str] = {}
 
     def on_round(self, peer: str, step: int, figures: Figures) -> None:
-        """See Sink."""
+        """Store the metrics of one round (Sink.on_round)."""
         name = self._peers.get(peer)
         if name is None:
             name = self._peers[peer] = re.sub(r"[^\w.-]", "_", peer)
@@ -156,11 +156,11 @@ class WandB:
             self._run.log(values)
 
     def restart(self, peer: str, step: int) -> None:
-        """See Sink. W&B keeps the earlier values, so a repeated step has two values."""
+        """Prepare for steps that the peer repeats (Sink.restart). W&B keeps the earlier values, so a repeated step has two values."""
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
-        """See Sink."""
+        """Store all metrics and end (Sink.close)."""
         self._run.finish(exit_code=int(failed))
 
 
@@ -194,7 +194,7 @@ class MLflow:
             self._client.log_batch(self._run, params=params[i:i + 100])
 
     def on_round(self, peer: str, step: int, figures: Figures) -> None:
-        """See Sink."""
+        """Store the metrics of one round (Sink.on_round)."""
         at_ms = int(1000 * float(figures.get("wall_time", time.time())))
         for at, scalars in self._scalars.of(peer, step, figures):
             self._waiting += [self._metric(_mlflow_name(f"{peer}/{tag}"), value, at_ms, at) for tag, value in scalars]
@@ -207,11 +207,11 @@ class MLflow:
             self._client.log_batch(self._run, metrics=batch)
 
     def restart(self, peer: str, step: int) -> None:
-        """See Sink. MLflow keeps the earlier values, so a repeated step has two values."""
+        """Prepare for steps that the peer repeats (Sink.restart). MLflow keeps the earlier values, so a repeated step has two values."""
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
-        """See Sink."""
+        """Store all metrics and end (Sink.close)."""
         self._flush()
         self._client.set_terminated(self._run, status="FAILED" if failed else "FINISHED")
 
