@@ -143,7 +143,7 @@ static void scale(double *x, double s, uint32_t n)
         x[i] *= s;
 }
 
-/* Sets q to a random unit vector with mean 0. */
+/* Sets q, the first vector of the iteration, to a random unit vector with mean 0. */
 static void lanczos_start(struct lanczos *l)
 {
     uint32_t n = l->m->n;

@@ -75,9 +75,10 @@ static unsigned steps_of(const int64_t *arg)
     return (1u << arg[DOREFA_BITS]) - 1;
 }
 
-/* Constants that map v to its position L v / (2M) on the grid, which is in [-L/2, L/2]. The
- * position is v * shift * inv, and `steps` is L. `shift` is a power of two near 1 / M. Multiplying
- * by it is exact and keeps very small and very large blocks in the range of a float. */
+/* Constants that map a value v to its position on the grid, L v / (2M), which is in [-L/2, L/2].
+ * L (`steps`) is the number of steps of the grid, and M the largest magnitude of the block. The
+ * position is computed as v * shift * inv, where `shift` is a power of two near 1 / M: this is
+ * exact and keeps very small and very large blocks in the range of a float. */
 struct grid
 {
     float shift, inv, steps;
@@ -89,16 +90,17 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* Returns the position c of a value on the grid of codes, clamped to [0, L]. Without the clamp,
- * rounding of floats could give a position outside of the grid. */
+/* Returns the position c of a value on the grid of codes, clamped to [0, steps]. Without the
+ * clamp, rounding of floats could give a position outside of the grid. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;
     return c < steps ? c : steps;
 }
 
-/* Rounds n values to the nearest codes. Stores the codes and their levels h. The nearest code c is
- * the integer part of the position of v on the grid plus (L + 1) / 2. */
+/* Rounds n values to the nearest codes. Stores the codes and their levels h. The nearest code is
+ * the integer part of the position of v on the grid plus (L + 1) / 2, where L is the largest
+ * code. */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
                                   const float *restrict v, size_t n, struct grid g)
 {

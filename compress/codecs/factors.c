@@ -24,7 +24,7 @@ enum {
 typedef float lanes __attribute__((vector_size(FACTORS_LANES * sizeof(float))));
 typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))));
 
-/* ---- P = M Q ---- */
+/* ---- Product of matrix and factor, P = M Q ---- */
 
 /* Returns the sum of the floats in a vector. They are added as doubles in a fixed order. */
 static inline __attribute__((always_inline)) double sum_of(const lanes *v)
@@ -62,7 +62,8 @@ static inline __attribute__((always_inline)) void dots(double *restrict sum,
         sum[k] = sum_of(&s[k]);
 }
 
-/* Adds M Q to P. The matrix M is processed row by row, because each row of M gives one row of P. */
+/* Adds the product M Q of the matrix M to compress and the factor Q to the factor P. M is
+ * processed row by row, because each row of M gives one row of P. */
 VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                               double back)
 {

@@ -26,9 +26,10 @@ struct factors
     /* Distance in elements between the starts of two columns that have n elements:
      * factors_stride(n). */
     size_t stride;
-    float *q;       /* Matrix Q. Elements n to stride - 1 of each column are zero. */
-    double *p;      /* Matrix P. Its columns begin m elements apart. */
-    double *q_next; /* Matrix Q'. Elements n to stride - 1 of each column are undefined. */
+    /* Factor Q with which the step begins. Elements n to stride - 1 of each column are zero. */
+    float *q;
+    double *p;      /* Factor P = M Q. Its columns begin m elements apart. */
+    double *q_next; /* Factor Q' = M^T P. Elements n to stride - 1 of each column are undefined. */
 };
 
 /* Returns n rounded up to a multiple of FACTORS_LANES. */
@@ -37,14 +38,16 @@ static inline size_t factors_stride(size_t n)
     return (n + FACTORS_LANES - 1) / FACTORS_LANES * FACTORS_LANES;
 }
 
-/* Adds M Q, multiplied by the factor `back`, to P. Uses only the elements of M in the tile `t`. v
- * holds these elements, followed by at least FACTORS_LANES finite numbers. */
+/* Adds M Q, multiplied by the factor `back`, to the factor P, where M is the matrix to compress.
+ * Uses only the elements of M in the tile `t`. v holds these elements, followed by at least
+ * FACTORS_LANES finite numbers. */
 void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                    double back);
 
-/* Adds M^T P to Q'. Uses only the elements of M in the tile `t`. v holds these elements, followed
- * by rows of zeros up to a multiple of FACTORS_PANEL rows, and by FACTORS_LANES more numbers. P is
- * given as 4 m r bytes of floats at src, as in a message. */
+/* Adds M^T P to the factor Q', where M is the matrix to compress. Uses only the elements of M in
+ * the tile `t`. v holds these elements, followed by rows of zeros up to a multiple of
+ * FACTORS_PANEL rows, and by FACTORS_LANES more numbers. P is given as 4 m r bytes of floats at
+ * src, as in a message. */
 void factors_add_q(const struct factors *w, const struct matrix_tile *t, const float *v,
                    const uint8_t *src);
 

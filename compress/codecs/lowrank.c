@@ -111,7 +111,7 @@ static struct step lay_out(const struct codec_shape *shape, size_t r, void *scra
     return (struct step){.shape = *shape, .f = f, .buffer = buffer};
 }
 
-/* ---- Choosing and storing Q ---- */
+/* ---- Choosing and storing the factor Q ---- */
 
 /* Fills v with normally distributed random numbers. */
 static void draw_column(double *v, size_t n, uint64_t key)
@@ -129,8 +129,8 @@ static bool all_zero(const float *v, size_t n)
     return true;
 }
 
-/* Sets Q to the remembered matrix. A column that contains only zeros is replaced by a random
- * column. Before the first message, all columns are zero. */
+/* Sets the factor Q to the one remembered from the last message. A column that contains only
+ * zeros is replaced by a random column. Before the first message, all columns are zero. */
 static void choose_start(struct step *w, const float *memory)
 {
     size_t n = w->f.n;
@@ -163,12 +163,12 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
     }
 }
 
-/* ---- P = M Q ---- */
+/* ---- Product of matrix and factor, P = M Q ---- */
 
-/* Computes P = M Q, and the sum of squares (x2) and the largest magnitude (max_bits) of M. Returns
- * false if an element of the difference is not finite or too large. Each tile is first scaled so
- * that its largest element is in [1, 2). Very small and very large differences therefore lose no
- * precision in floats. */
+/* Computes the factor P = M Q, and the sum of squares (x2) and the largest magnitude (max_bits)
+ * of the matrix M to compress. Returns false if an element of the difference is not finite or
+ * too large. Each tile is first scaled so that its largest element is in [1, 2), so that very
+ * small and very large differences lose no precision in floats. */
 static bool multiply_by_q(struct step *w)
 {
     const struct codec_source *s = w->s;
@@ -214,8 +214,8 @@ VEC_CLONES static void subtract(double *restrict y, double s, const double *rest
         y[i] -= s * x[i];
 }
 
-/* Makes column k of P orthogonal to the k columns before it. Subtracts the components twice,
- * because one pass is inaccurate if little of the column remains. Returns the norm of the
+/* Makes column k of the factor P orthogonal to the k columns before it. Subtracts the components
+ * twice, because one pass is inaccurate if little of the column remains. Returns the norm of the
  * remainder. */
 static double clear_before(const struct step *w, size_t k)
 {
@@ -227,9 +227,9 @@ static double clear_before(const struct step *w, size_t k)
     return sqrt(dot_of(p, p, m));
 }
 
-/* Makes the columns of P orthogonal unit vectors, by the modified Gram-Schmidt method.
- * matrix_pays() guarantees that the columns have more than 2 r elements, so a random column always
- * has a component orthogonal to the other columns. */
+/* Makes the columns of the factor P orthogonal unit vectors, by the modified Gram-Schmidt
+ * method. matrix_pays() guarantees that the columns have more than 2 r elements for rank r, so a
+ * random column always has a component orthogonal to the other columns. */
 static void orthonormalise(const struct step *w)
 {
     size_t m = w->f.m, n = w->f.n;

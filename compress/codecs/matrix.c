@@ -108,9 +108,9 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-/* Instead of computing C = P Q^T, this function checks a bound that costs much less. No element of
- * C exceeds the sum of max |p| * max |q| over the r columns, where p and q are the elements of a
- * column of P and of Q. */
+/* Checks that no element of the decoded matrix C = P Q^T can reach the limit of codecs. Uses a
+ * bound that costs much less than C: no element exceeds the sum of max |p| * max |q| over the r
+ * columns, where p and q are the elements of a column of P and of Q. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;

@@ -148,8 +148,8 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
-/* Also returns true for a cell of digits and separators that is no number in any notation,
- * because such a cell is not a word. */
+/* Returns true for a number. Also returns true for a cell of digits and separators that is no
+ * number in any notation, because such a cell is not a word. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;

@@ -282,8 +282,9 @@ VEC_CLONES static void out_backward(const float *restrict o, const float *restri
     }
 }
 
-/* Backpropagates through c = f c_before + i g for one row. Sets d_gates to the gradients at the
- * inputs of the activations of i, f and g. Replaces d_c by the gradient of c_before. */
+/* Backpropagates through the cell state c = f c_before + i g for one row. Sets d_gates to the
+ * gradients at the inputs of the activations of the gates i, f and g. Replaces d_c by the
+ * gradient of c_before. */
 VEC_CLONES static void cell_backward(const float *restrict gates, const float *restrict c_before,
                                      float *restrict d_c, float *restrict d_gates, size_t wide)
 {

@@ -25,7 +25,8 @@ static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size
     to[1] = x * x;
 }
 
-/* For one vector of floats, computes to[0] = g and to[1] = g (x - mean). */
+/* For one vector of floats, computes to[0] = g and to[1] = g (x - mean), where g is the gradient
+ * of the output. */
 static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);

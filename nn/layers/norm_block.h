@@ -13,10 +13,11 @@ enum {
     LAYER_NORM_WIDE = 32
 };
 
-/* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and second[].
- * The floats start at the beginning of a period. In the forward pass these are sums of x - mean and
- * of (x - mean)^2, in the backward pass sums of g and of g (x - mean). Up to 16 rows are summed in
- * float, and the results in double. */
+/* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and
+ * second[]. In the forward pass these are sums of x - mean and of (x - mean)^2. In the backward
+ * pass they are sums of g and of g (x - mean), where g is the gradient of the output. The floats
+ * start at the beginning of a period. Up to 16 rows are summed in float, and the results in
+ * double. */
 struct layer_norm_sums
 {
     double *first, *second;
@@ -42,9 +43,10 @@ struct layer_norm_line
 
 void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n);
 
-/* Arguments of layer_norm_back(), the gradient of the input: d_in = g scale - (x - mean) slope -
- * level. The caller computes the per-column coefficients slope and level. With `add`, the result is
- * added to d_in. One call processes n floats from index `at` on, at most one period. */
+/* Arguments of layer_norm_back(), which computes the gradient of the input from the gradient g
+ * of the output: d_in = g scale - (x - mean) slope - level. The caller computes the per-column
+ * coefficients slope and level. With `add`, the result is added to d_in. One call processes n
+ * floats from index `at` on, at most one period. */
 struct layer_norm_back
 {
     const float *x, *g;

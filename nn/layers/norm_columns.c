@@ -300,8 +300,9 @@ static const float *split_residual(const struct layer *l, const struct layer_pas
 }
 
 /* Computes the coefficients of d_in = g scale - (x - mean) slope - level for the channels of a
- * group, from the sums of g and of g (x - mean). P is the mean of g weight over the group, Q the
- * mean of g weight x_hat over the group, and x_hat the normalised input:
+ * group, from the sums of g and of g (x - mean), where g is the gradient of the output. P is the
+ * mean of g weight over the group, Q the mean of g weight x_hat over the group, and x_hat the
+ * normalised input:
  *
  *   d_in = (g weight - P - x_hat Q) / deviation */
 static void group_coefficients(const struct layer *l, const struct layer_pass *p,

@@ -31,7 +31,7 @@
 struct round_change
 {
     const float *begin; /* Model x(t) before the local steps of round t. */
-    float *x; /* In: model W y(t) after the exchange. Out: model of the next local steps. */
+    float *x; /* In: model after the exchange of round t. Out: model of the next local steps. */
     float *m; /* Momentum. Adam: first moment. */
     float *v; /* Adam: second moment. SGD: NULL. */
     size_t n;

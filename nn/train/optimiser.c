@@ -26,13 +26,14 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD with constant momentum (MOMENTUM_HELD): factor of m in the update. */
+    /* SGD with constant momentum (MOMENTUM_HELD): factor of the momentum m in the update. */
     float pull;
     /* With constant momentum: factor of the gradient in the update. Otherwise Adam's 1 - beta1. */
     float gain;
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
-    float spread;       /* 1 / sqrt(1 - beta2^t). */
-    float shrink;       /* AdamW: lr * decay. Adam: 0. */
+    /* Adam: 1 / sqrt(1 - beta2^t) of step number t, the correction of the second moment. */
+    float spread;
+    float shrink; /* AdamW: lr * decay. Adam: 0. */
 };
 
 /* Start of one segment (a tensor of the model) in each vector of the optimiser's step. */
@@ -42,8 +43,8 @@ struct place
     const float *grad;
 };
 
-/* Sets `x = x - lr * (g + decay * x)`. Used for SGD without momentum, and for running
- * statistics. */
+/* Sets `x = x - lr * (g + decay * x)`, where g is the gradient. Used for SGD without momentum,
+ * and for running statistics. */
 VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -66,7 +67,7 @@ VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, 
     }
 }
 
-/* SGD with Nesterov's momentum: the update uses `g + momentum * m`. */
+/* SGD with Nesterov's momentum m: the update uses `g + momentum * m`, where g is the gradient. */
 VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;

@@ -418,11 +418,11 @@ static int check_cluster_run(struct peer *p, const struct run *run)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-/* Reads the data before any socket is open, for two reasons. A peer that reads data for a minute
- * during a run would be silent for that time. A peer that cannot take part must not become a
- * member. Most peers first ask the cluster for its run. A peer that resumes from a checkpoint
- * already has the run, and for a child of `hearsay local` the parent has checked it. A peer with a
- * token is not on the allow-list, so that its question would be refused. */
+/* Reads the data before any socket is open. A peer that read data during a run would be silent
+ * for up to a minute, and a peer that cannot take part must not become a member. Most peers
+ * first ask the cluster for its run. Exceptions: a peer that resumes from a checkpoint already
+ * has the run; for a child of `hearsay local` the parent has checked it; and a peer with a token
+ * is not on the allow-list, so its question would be refused. */
 static int prepare(struct peer *p)
 {
     struct run run;

@@ -325,13 +325,12 @@ const char *run_flags_value(const struct run_flags *f, const char *name);
  * the error message of run_from_flags(). Returns false if any given flag is wrong in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
 
-/* Makes a run from flags: fills in defaults, and replaces words such as "auto" by values. A given
- * flag that has no effect in the run is an error. Two things may remain undefined. `rounds` is 0 if
- * not given. The data kind may be one for which only the data files determine the shape
- * (run_key.fixed). In these cases the command line converts epochs to rounds with the batch size
- * and local steps of `*r`. It sets the missing flags and calls this function again, because warm-up
- * depends on rounds. Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is
- * unchanged. */
+/* Makes a run from flags: fills in defaults, and replaces words such as "auto" by values. A
+ * given flag that has no effect in the run is an error. Two values may remain unknown: `rounds`,
+ * which is then 0, and the shape of the data, if only the data files determine it
+ * (run_key.fixed). The command line then computes the rounds from the epochs, reads the files,
+ * sets the missing flags, and calls this function again, because warm-up depends on the rounds.
+ * Returns 0, or -EINVAL or -ENOMEM with a message. On failure `*r` is unchanged. */
 __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
 

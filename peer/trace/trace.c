@@ -48,7 +48,7 @@ struct trace_peer
     struct trace_peer *next;
     char name[TRACE_NAME_SIZE];
     struct session session[NODE_LINKS_MAX];
-    /* The last deltas of n_deltas other peers. Array with room for cap_deltas elements. */
+    /* Last delta of each of n_deltas other peers. The array has room for cap_deltas elements. */
     struct last_delta *delta;
     size_t n_deltas, cap_deltas;
     size_t oldest;          /* Element of `delta` to overwrite if the array is full. */

@@ -57,13 +57,12 @@ bool uv_writer_busy(const struct uv_writer *w);
 __attribute__((warn_unused_result)) int uv_writer_keep(struct uv_writer *w, struct state *s,
                                                        const struct checkpoint_file_label *label);
 
-/* Ends the thread. A checkpoint that is being written gets finish_us to finish. After that the
- * writer is stopped, which takes effect after at most a few megabytes, and the call waits for
- * limit_us more. Returns 0, or -ETIMEDOUT if the disk has still not answered. The caller must then
- * not free *w, its memory or the store, and must call again or end the process. If done() was not
- * called for the last checkpoint, *last becomes true and *result gets the result of this
- * checkpoint. Both pointers may be NULL. Starts to close the async handle: the loop must run once
- * more before *w is freed. */
+/* Ends the writer thread. Waits finish_us for a checkpoint that is being written. Then stops the
+ * write, which takes effect after a few megabytes, and waits limit_us more. Returns 0, or
+ * -ETIMEDOUT if the disk has still not answered: the caller must then keep *w, its memory and
+ * the store, and either call again or end the process. *last: true if done() was not called for
+ * the last checkpoint, whose result is then in *result. Both pointers may be NULL. The async
+ * handle starts to close, so the loop must run once more before *w is freed. */
 int uv_writer_close(struct uv_writer *w, int64_t finish_us, int64_t limit_us,
                     struct uv_writer_result *result, bool *last);
 

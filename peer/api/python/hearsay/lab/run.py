@@ -903,7 +903,9 @@ def load_all(paths: Sequence["os.PathLike[str] | str"], limits: Limits = LIMITS,
 
 # ---- Directories of compare and sweep. ----
 
-_EXPERIMENT_DEPTH = 3  # OUT/ARM/lr-X/seed-N has three directories below OUT.
+# Largest depth of a run's directory below the directory of an experiment: OUT/ARM/lr-X/seed-N has
+# depth 3.
+_EXPERIMENT_DEPTH = 3
 
 
 def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
