@@ -22,8 +22,8 @@ enum {
 
 /* ---- Recognising the files by names and first bytes. ---- */
 
-/* Returns the position of `what` in a file name that ends in WHAT-REST or WHAT.REST, with or without
- * ".gz" behind it, such as train-images-idx3-ubyte.gz. NULL: the name ends otherwise. */
+/* Returns the position of `what` in a file name that ends in WHAT-REST or WHAT.REST, such as
+ * train-images-idx3-ubyte. The ending ".gz" may follow. NULL: the name ends otherwise. */
 static const char *find_part(const char *name, const char *what, const char *rest)
 {
     size_t len = strlen(name), n_what = strlen(what), n_rest = strlen(rest);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets a new mark only if work was done since the last mark. A pause therefore lowers the measured
- * rate and does not reset it. */
+/* Sets a new mark (amount of work and its time) only if work was done since the last mark. A pause
+ * therefore lowers the measured rate and does not reset it. */
 void progress_rate_update(struct progress_rate *g, uint64_t done, double now_s)
 {
     struct progress_rate_mark now = {done, now_s};

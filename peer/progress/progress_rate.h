@@ -23,7 +23,7 @@
 
 enum { PROGRESS_RATE_TENTHS = 10 };
 
-#define PROGRESS_RATE_WINDOW_S   5.0 /* Least time between two marks, in seconds. */
+#define PROGRESS_RATE_WINDOW_S   5.0 /* Least time between two points of progress, in seconds. */
 #define PROGRESS_RATE_RATE_MIN_S 0.1 /* Least time over which a rate is measured, in seconds. */
 #define PROGRESS_RATE_GAP_S      1.0 /* Least time between two lines of progress, in seconds. */
 /* If no line was printed for this time, in seconds, a line is printed. The time doubles after each

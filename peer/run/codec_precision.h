@@ -23,10 +23,11 @@ __attribute__((warn_unused_result)) int codec_precise_for_consensus(const char *
 __attribute__((warn_unused_result)) int codec_precise_for_rounds(const char *codec, bool *keeps);
 
 /* Decides whether a codec is precise enough for a momentum that needs constant mixing
- * (nn/train/decentlam.h). What a delta leaves out changes the momentum, and the models diverge if
- * this feedback is too strong. The codec may leave out at most 0.6 % of |x|^2 of the same vector:
- * in a simulation, qsgd:4 (0.5 %) is stable, and topk:0.8 (0.8 %) and qsgd:3 (2.6 %) are not. Returns
- * 0 and sets `*keeps`, or returns a negative errno and leaves `*keeps` unchanged. */
+ * (nn/train/decentlam.h). What a delta leaves out changes the momentum, and the models diverge
+ * if this feedback is too strong. The codec may leave out at most 0.6 % of |x|^2 of a vector x
+ * with values spread evenly over [-1, 1). In a simulation qsgd:4 (0.5 %) is stable, and topk:0.8
+ * (0.8 %) and qsgd:3 (2.6 %) are not. Returns 0 and sets `*keeps`, or returns a negative errno
+ * and leaves `*keeps` unchanged. */
 __attribute__((warn_unused_result)) int codec_precise_for_momentum(const char *codec, bool *keeps);
 
 #endif

@@ -174,9 +174,9 @@ static const char *fallback_of_compress(const struct run_flags *f)
 
 /* Replaces final-compress=auto by a codec. If the topology of the consensus phase has exact
  * averaging passes, the codec is "none", because one pass of uncompressed models ends the phase
- * (peer/node/edge/averaging_pass.h). Whether a pass is exact depends on the number of peers; here it is
- * assumed to be `min_peers`. Otherwise the codec of training is used if it is precise enough, else
- * fine_codec. */
+ * (peer/node/edge/averaging_pass.h). Whether a pass is exact depends on the number of peers, for
+ * which `min_peers` is taken. Otherwise the codec of training is used if it is precise enough,
+ * else fine_codec. */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;

@@ -2,8 +2,8 @@
  * its run.
  *
  * Scripts depend on these values. 0 means that a run ended in consensus, or that no consensus was
- * required. 3 means that a run ended without the required consensus. peer/node/result/verdict.h decides
- * between the two. */
+ * required. 3 means that a run ended without the required consensus. peer/node/result/verdict.h
+ * decides between the two. */
 #ifndef PEER_RUN_EXIT_H
 #define PEER_RUN_EXIT_H
 

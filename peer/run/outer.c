@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limits of the learning rate, and largest momentum. With a smaller learning rate, most models would not
- * change. With a larger momentum, a constant update would be amplified more than 1,000 times. */
+/* Limits of the learning rate, and largest momentum. With a smaller learning rate, most models
+ * would not change. With a larger momentum, a constant update would be amplified more than 1,000
+ * times. */
 static const double least_lr = 1e-6, most_lr = 10, most_momentum = 0.999;
 
 bool run_outer_parse(const char *value, struct run_outer *o)

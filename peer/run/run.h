@@ -184,8 +184,8 @@ bool run_may_overshoot(const struct run *r);
  * message. */
 const char *run_mixing_varies(const struct run *r);
 /* Returns NULL if the run can exchange a companion vector in addition to the model
- * (nn/train/trainer.h). Otherwise returns the key that would have to change, and its required value,
- * as text for an error message. */
+ * (nn/train/trainer.h). Otherwise returns the key that would have to change, and its required
+ * value, as text for an error message. */
 const char *run_bars_companion(const struct run *r);
 
 /* Returns the topology of the consensus phase. */

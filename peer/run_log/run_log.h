@@ -86,8 +86,8 @@ extern const char *const run_log_files[];
 /* Stores a promise of the finish protocol (peer/output/promise.h). `self` is a struct run_log.
  * Returns true if the promise is stored or there is no output directory. */
 bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n);
-/* Reads DIR/model.safetensors into the floats of these segments. `self` is a struct run_log. Returns
- * false if there is no such file, or if it is not a model of these segments. */
+/* Reads DIR/model.safetensors into the floats of these segments. `self` is a struct run_log.
+ * Returns false if there is no such file, or if it is not a model of these segments. */
 bool run_log_read_model(void *self, const struct segment *segments, size_t n_segments, float *x);
 
 /* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */

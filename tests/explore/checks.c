@@ -542,8 +542,8 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
-/* Returns whether another process has, or had, the identity of peer j (fault `clone`). The other peers
- * cannot distinguish the two, so their claims do not show which of them is meant. */
+/* Returns whether another process has, or had, the identity of peer j (fault `clone`). The other
+ * peers cannot distinguish the two, so their claims do not show which of them is meant. */
 static bool is_ambiguous(const struct cluster *c, uint32_t j)
 {
     for (uint32_t k = 0; k < c->plan.n_peers; k++)
@@ -592,8 +592,8 @@ static bool shut_out(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
-/* Returns whether peer i may end without a certificate: too few initial members were there at the end,
- * or another peer ended without a quorum. */
+/* Returns whether peer i may end without a certificate: too few initial members were there at
+ * the end, or another peer ended without a quorum. */
 static bool lacks_voters(struct cluster *c, uint32_t i, const struct verdict_facts *f)
 {
     bool lacks = f->uncertified && !liveness_majority(c, sim_node(c->world, i));

@@ -20,7 +20,7 @@ struct options
     uint64_t seeds, from, seed;
     uint32_t draw; /* Version of the function that draws plans from seeds: PLAN_VERSION or 1. */
     const char *plan;
-    const char *marks; /* File to which the counts of the marks are appended. NULL: none. */
+    const char *marks; /* File to which is appended how often each mark was reached. NULL: none. */
     bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness;
     uint32_t jobs;
 };
@@ -41,7 +41,8 @@ struct child
     /* next: first seed that the child process has to run. seed: seed that it runs now. */
     uint64_t next, seed;
     bool busy;
-    uint32_t number; /* Row of this child process in the table of counters of marks (marks.h). */
+    uint32_t
+        number; /* Row of this child process in the table that counts reached marks (marks.h). */
 };
 
 struct tally

@@ -127,7 +127,8 @@ static double farthest2(const struct cluster *c)
     return most2;
 }
 
-/* Returns the largest allowed distance, in multiples of the distance of the farthest optimum. */
+/* Returns the largest allowed distance of an honest model from the initial model, in multiples of
+ * the distance of the farthest optimum. */
 static double ways(const struct plan *p)
 {
     struct run_outer o = {.lr = 0};

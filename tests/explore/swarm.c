@@ -28,7 +28,7 @@ enum feature {
     FEATURE_GRAPH,   /* Feature: any topology, including topologies that change by round. */
     FEATURE_LAST,    /* Feature: another topology in the consensus phase than in training. */
     FEATURE_CODEC,   /* Feature: any codec. Without it the codec qsgd:4. */
-    FEATURE_ASYNC,   /* --policy async. */
+    FEATURE_ASYNC,   /* Feature: --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
     FEATURE_STEPS,   /* Feature: more than one local step in a round. */
     FEATURE_DIM,     /* Feature: a model so large that the peers estimate the consensus distance. */

@@ -48,8 +48,8 @@ static int expected(uint8_t kind, const uint8_t *data, size_t n, enum frame_lane
     return kind == CHANNEL_CONTROL_END || kind == CHANNEL_BULK_END;
 }
 
-/* Cuts a message into records and joins them again. The message is in two parts in memory, of `head` and
- * n - head bytes. */
+/* Cuts a message into records and joins them again. The message is in two parts in memory, of
+ * `head` and n - head bytes. */
 static void cut_again(const uint8_t *bytes, size_t n, size_t head, enum frame_lane which)
 {
     static uint8_t data[CHANNEL_OPEN_MAX];

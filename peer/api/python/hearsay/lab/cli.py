@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import List, Optional
 
-COMMANDS: List[str] = ["compare", "sweep", "report", "tensorboard", "wandb", "mlflow"]  # Module names, in the order of the help.
+COMMANDS: List[str] = ["compare", "sweep", "report", "tensorboard", "wandb", "mlflow"]  # The module of each command, in the order of the help.
 
 
 class InputError(Exception):

@@ -361,7 +361,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 page = comparison_page.page(result, os.path.basename(arguments.file), asked.n_rates > 1)
                 write_outputs(result, {"compare.html": page.encode(), "compare.csv": result.csv().encode()}, arguments)
-            except OSError as error:  # For example a full disk. The table is still printed.
+            except OSError as error:  # A file could not be written. The table is still printed.
                 failure = error
         finally:
             progress.clear()

@@ -22,7 +22,7 @@ from .statistics import NAN, Difference, Spread
 LEFT, DONE, APART, FAILED = "left", "done", "apart", "failed"
 STATES = (LEFT, DONE, APART, FAILED)
 STATE_TEXT = {LEFT: "not done", DONE: "done", APART: "without consensus or diverged", FAILED: "failed"}
-SUCCESS, FAILURE, NO_CONSENSUS = 0, 1, 3  # Exit codes.
+SUCCESS, FAILURE, NO_CONSENSUS = 0, 1, 3  # Exit codes of a comparison, and of its runs.
 
 # Measures of a trial. Trials of a comparison with budgets also have accuracy_at_budget_1 and so on.
 MEASURES = ("accuracy",  # Accuracy of the worst peer on the whole test set.
@@ -85,7 +85,7 @@ def take(job: runs.Job) -> Trial:
     settle = final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0
     figures = (final.accuracy.low, final.test_loss.high, final.loss.high, final.exact, final.rounds + settle, final.sent,
                final.seconds)
-    diverged = one.summary.get("diverged")  # `train` has no verdict, but this field.
+    diverged = one.summary.get("diverged")  # The summary of `train` has this field instead of a verdict.
     verdict = one.verdict or (diverged if isinstance(diverged, str) else "")
     return Trial(DONE if ended == SUCCESS else APART if ended == NO_CONSENSUS else FAILED, ended, dict(zip(MEASURES, figures)),
                  shown(verdict), one.curve(), _drift_curve(one))

@@ -327,7 +327,7 @@ def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, 
     """The points (x, y) of a peer whose values are known, in the order of its rows. An estimate that several rows repeat is in
     the result once. `smooth`: number of rounds of a moving average."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
-    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # The comparison is false for NaN.
+    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # Also drops NaN, for which a comparison is false.
     if _is_drift(column):
         rounds = peer.columns["drift_round"]
         last: Optional[Tuple[float, float]] = None

@@ -68,7 +68,7 @@ def protobuf_event() -> Any:
             one = message.field.add(name=field, number=number, type=kind, label=3 if field == "value" else 1)
             if of:
                 one.type_name = ".hearsay_lab." + of
-            if field == "simple_value":  # Must be a member of a oneof, because protobuf omits other fields with the value 0.
+            if field == "simple_value":  # As a member of a oneof the field is written even if it is 0.
                 message.oneof_decl.add(name="kind")
                 one.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
@@ -76,7 +76,7 @@ def protobuf_event() -> Any:
     descriptor = pool.FindMessageTypeByName("hearsay_lab.Event")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # For versions of protobuf before 4.22.
+    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # Protobuf before 4.22 has only this function.
 
 
 def _framing(file: BinaryIO) -> Callable[[bytes], Any]:

@@ -130,7 +130,7 @@ class Replacing:
         """Remove the temporary file. Without commit() before, PATH keeps its old contents."""
         try:
             self.file.close()
-        except OSError:  # For example a full disk. The bytes are discarded anyway.
+        except OSError:  # Errors such as a full disk are ignored: the bytes are discarded anyway.
             pass
         if self._temporary is not None:
             os.unlink(self._temporary)

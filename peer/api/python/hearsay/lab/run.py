@@ -264,7 +264,7 @@ class Run:
     def __init__(self, path: str) -> None:
         self.path = path  # Path that was given to load().
         self.label = _label(path)  # Name for figures and tables. load_all() makes labels unique.
-        self.several = False  # Each peer has a directory of its own.
+        self.several = False  # True: each peer has a directory of its own.
         self.peers: List[Peer] = []  # Peers sorted by name, with numbers in names sorted by value.
         self.settings: Dict[str, str] = {}  # Lines key=value of run.txt.
         self.summary: Dict[str, Any] = {}  # Contents of summary.json.
@@ -931,7 +931,7 @@ def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
 
 def _experiment_labels(path: str, places: Sequence[Tuple[str, ...]], is_only: bool) -> List[str]:
     """"ARM, seed N" for each place. The learning rate and the directory `path` are named where arm and seed are not unique."""
-    is_out = is_only and os.path.exists(os.path.join(path, ".lock"))  # compare and sweep lock OUT, but not the directory of an arm.
+    is_out = is_only and os.path.exists(os.path.join(path, ".lock"))  # Only OUT of compare or sweep has a lock, no directory in it.
     whole = [((_label(path),) if not is_out or len(place) == 1 else ()) + place for place in places]
     short = [(names[0],) + tuple(name for name in names[1:] if not name.startswith("lr-")) for names in whole]
     return [", ".join(one if short.count(one) == 1 else names).replace(", seed-", ", seed ") for one, names in zip(short, whole)]
@@ -962,7 +962,7 @@ def _find_runs(paths: Sequence[str], limits: Limits) -> Tuple[List[Tuple[str, st
 
 
 def _label_by_parent(run: Run) -> str:
-    """PARENT-NAME of .../PARENT/NAME."""
+    """The label PARENT-NAME of a run in the directory .../PARENT/NAME."""
     parent, name = os.path.split(os.path.realpath(run.path))
     if parent in ("", "/"):
         return run.label

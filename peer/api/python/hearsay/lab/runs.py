@@ -61,7 +61,7 @@ class Signals:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        for child in self.children.values():  # Children are left only after an exception.
+        for child in self.children.values():  # Ends children that are left after an exception.
             child.terminate()
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -126,7 +126,7 @@ class Runner:
                 del busy[child.pid]
                 self.signals.forget(child)
                 code = _code_of(child.returncode)
-                if code == INTERRUPTED and not self.signals.asked:  # Only the run got a signal: stop all runs.
+                if code == INTERRUPTED and not self.signals.asked:  # A signal ended this run only. It stops all other runs, too.
                     self.signals.asked = int(signal.SIGINT)
                 ended(job, code)
             if not done:

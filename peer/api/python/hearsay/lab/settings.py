@@ -27,7 +27,7 @@ from .cli import InputError
 from .output import shown
 
 FILE_BYTES = 32767  # Maximum size of a settings file.
-ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000  # Upper bounds.
+ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000  # Largest numbers of these in one file.
 NAME_BYTES = 255  # Maximum size of the name of an arm and of its directory.
 EVALUATIONS = 20  # Number of evaluations of a run with `rounds` and without `evaluate-every`.
 
@@ -55,7 +55,7 @@ class Setting:
     key: str
     values: Tuple[str, ...]
     where: str  # "FILE line N" or "--set", for errors.
-    section: Optional[str] = None  # None: the top of the file, or --set.
+    section: Optional[str] = None  # Section that has the setting. None: the top of the file, or --set.
     is_set: bool = False  # True: given by --set, not in the file.
 
 
@@ -153,7 +153,7 @@ def read_text(path: str) -> str:
     if len(data) > FILE_BYTES:
         raise InputError(f"{shown(path)}: found a longer file, expected at most {FILE_BYTES} bytes")
     try:
-        return data.decode("utf-8-sig")  # Without the byte order mark that some editors write.
+        return data.decode("utf-8-sig")  # Drops the byte order mark that some editors write.
     except UnicodeDecodeError as error:
         raise InputError(f"{shown(path)}: byte {error.start} is not UTF-8, expected a TOML file") from None
 

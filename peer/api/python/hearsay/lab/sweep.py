@@ -27,7 +27,7 @@ from .settings import Arm, Setting
 NAME = "sweep"
 HELP = "run one command with each value of one or more flags, and with several seeds"
 
-AXES, VALUES, RUNS = 8, 256, 10000  # Upper bounds.
+AXES, VALUES, RUNS = 8, 256, 10000  # Largest numbers of axes, of values of an axis, and of runs.
 COMMANDS = ("local", "sim", "train")
 # Flags that are not allowed in the command line of the runs, with the reason.
 OURS = {"out": "each run has its own directory in --out of hearsay-lab sweep",
