@@ -9,9 +9,9 @@
  * itself, and gather and scatter do nothing. Otherwise x is a copy. A tensor of 16-bit elements is
  * the rounded copy of its section of x (nn/math/half.h). Gather adds the caller's changes of such a
  * tensor to x instead of overwriting x. Small corrections by mixing, which rounding to 16 bits
- * would lose, therefore stay in x. Each segment records the number format of its tensor. Figures such
- * as the consensus distance are computed from x rounded to that format, so they describe the values
- * that the caller has.
+ * would lose, therefore stay in x. Each segment records the number format of its tensor. Figures
+ * such as the consensus distance are computed from x rounded to that format, so they describe the
+ * values that the caller has.
  */
 #ifndef PEER_API_TENSORS_H
 #define PEER_API_TENSORS_H

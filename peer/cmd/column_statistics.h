@@ -2,10 +2,10 @@
  * peer's own table to other members.
  *
  * nn/data/column_statistics.h encodes the statistics, and the node aggregates them
- * (peer/node/join/statistics_aggregation.h). With --shard own and --min-peers 2 or more, each peer has
- * its own file. The run that a peer begins then contains the combined statistics of all members'
- * files, not the statistics of its own file. With any other --shard all peers have the same files.
- * A peer then sends its statistics only because other peers may wait for them.
+ * (peer/node/join/statistics_aggregation.h). With --shard own and --min-peers 2 or more, each peer
+ * has its own file. The run that a peer begins then contains the combined statistics of all
+ * members' files, not the statistics of its own file. With any other --shard all peers have the
+ * same files. A peer then sends its statistics only because other peers may wait for them.
  */
 #ifndef PEER_CMD_COLUMN_STATISTICS_H
 #define PEER_CMD_COLUMN_STATISTICS_H

@@ -49,7 +49,7 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
 }
 
 /* Adds the data kind to a path: "DIR" becomes "mnist:DIR" if the directory contains MNIST files.
- * Returns the same values as cmd_expand(). */
+ * Returns 1 if `out` has the new value, 0 if `value` stays, or -EINVAL with a message. */
 static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OPTIONS_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], why[DATA_ERROR_MAX];

@@ -131,7 +131,7 @@ check "nohup: a run continues after SIGHUP" wait_until 20 more_lines_than $(($(l
 kill -TERM "$parent"
 check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
 
-# The parent may have started the program with signals blocked.
+# start_blocked ARGS...: runs hearsay ARGS with blocked signals, as a parent process may leave them. It must still react to them.
 # shellcheck disable=SC2317 # Called by start.
 start_blocked()
 {
