@@ -154,7 +154,7 @@ static inline float codec_difference(const struct codec_source *s, size_t at)
     return (s->x[at] - (s->x_hat != NULL ? s->x_hat[at] : 0.0f)) + 0.0f;
 }
 
-/* ---- Values codecs ---- */
+/* ---- Functions of a values codec, which encodes every element ---- */
 
 /* Input of a values codec: one block of the vector to encode. The driver dense.c sets all
  * fields. */
@@ -218,7 +218,7 @@ struct codec_values
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n);
 
-/* ---- Selectors ---- */
+/* ---- Functions of a selector, which chooses elements ---- */
 
 /* Result of a selector: the chosen positions and their values. The caller owns the arrays, which
  * have room for most(n) + CODEC_CHUNK elements. */
@@ -276,7 +276,7 @@ struct codec_selector
     bool (*sends_k)(const int64_t *arg);
 };
 
-/* ---- Body codecs ---- */
+/* ---- Functions of a body codec, which encodes whole units in its own format ---- */
 
 /* Shape of a unit of n elements. A unit that is one tensor has the rows and columns of the tensor.
  * Any other unit has one row and n columns. */
@@ -327,7 +327,7 @@ struct codec_body
                     size_t len, struct target *t);
 };
 
-/* ---- Codec descriptions ---- */
+/* ---- Descriptions of codecs, and functions that several codecs use ---- */
 
 /* Error guarantee of a codec with its default arguments. */
 enum codec_class {

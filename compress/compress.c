@@ -283,7 +283,7 @@ size_t compress_nominal(const struct compress *c)
     return c->nominal;
 }
 
-/* ---- Encoding ---- */
+/* ---- Encoding a model ---- */
 
 /* Sets *s to the part of x and x_hat that belongs to the unit. A unit of one piece is read in
  * place. For a unit of several pieces the difference is computed here into c->gathered. Returns 0,
@@ -420,7 +420,7 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
     return compress_rest(c, in, dst, len, stat);
 }
 
-/* ---- Decoding ---- */
+/* ---- Checking and decoding a message ---- */
 
 /* Returns the length of the codec data of the unit at src, or 0 if src[0..len) does not begin with
  * valid data. */

@@ -58,7 +58,7 @@ size_t sparse_nominal(const struct sparse *c, size_t n)
     return places + dense_size(c->coder, k);
 }
 
-/* ---- Encoding ---- */
+/* ---- Encoding the chosen elements of a unit ---- */
 
 /* Writes the bytes before the values: the positions, or the seed and perhaps k. Returns their
  * number. */
@@ -125,7 +125,7 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
     return 0;
 }
 
-/* ---- Decoding ---- */
+/* ---- Checking and decoding a message ---- */
 
 /* Reader of the positions in a message. */
 struct places

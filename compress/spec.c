@@ -526,7 +526,7 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
     return err;
 }
 
-/* ---- Matching segments ---- */
+/* ---- Deciding which segments a rule matches ---- */
 
 /* Returns true if the name matches the pattern: '*' stands for any number of characters, '?' for
  * one character. After a mismatch, only the last '*' has to take one more character. Therefore no

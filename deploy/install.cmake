@@ -43,7 +43,7 @@ install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd deploy/monitorin
   PATTERN hearsay@.service EXCLUDE)
 install(FILES deploy/systemd/hearsay@.service DESTINATION lib/systemd/system)
 
-# ---- The library. ----
+# ---- Files of the library and of its packages ----
 
 install(TARGETS libhearsay LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 install(FILES peer/api/hearsay.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)

@@ -75,7 +75,7 @@ now_ms()
     echo $(($(date +%s%N) / 1000000))
 }
 
-# ---- Processes. ----
+# ---- Starting and ending processes. ----
 
 # The time limits of wait_until and finish are multiplied by $patience, because a test must also pass on a busy machine. A
 # test that passes never waits for the full time.
@@ -287,7 +287,7 @@ round_at_least()
     [ "$(last_round "$1")" -ge "$2" ]
 }
 
-# ---- Beginning and end. ----
+# ---- Beginning and end of a script. ----
 
 e2e_begin()
 {

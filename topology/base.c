@@ -56,7 +56,7 @@ struct block
     uint32_t first, a, part;
 };
 
-/* ---- Factors ---- */
+/* ---- Factors of the number of peers ---- */
 
 /* Writes n as a product of `len` factors f[i], each at most `most`, in descending order. Returns
  * false if this is impossible. */
@@ -120,7 +120,7 @@ static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX]
     return len;
 }
 
-/* ---- Rounds ---- */
+/* ---- Adding rounds ---- */
 
 /* cube_rounds() returns the number of rounds of a hyper-hypercube of n peers (method 1 at the top
  * of this file), simple_rounds() the number of rounds of a simple base (method 2). */
@@ -216,7 +216,7 @@ static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint
     return err;
 }
 
-/* ---- The family ---- */
+/* ---- Functions of the family ---- */
 
 static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
                        uint64_t seed)

@@ -92,7 +92,7 @@ static int edges_canonical(const char *arg, char *out, size_t cap, char error[TO
     return err == 0 ? 0 : -EINVAL;
 }
 
-/* ---- Edge files ---- */
+/* ---- Reading files of edges ---- */
 
 static const char *skip_blanks(const char *p, const char *end)
 {

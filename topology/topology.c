@@ -24,7 +24,7 @@ const struct topology *const topology_all[] = {
     &topology_rotation,    &topology_matching,    &topology_edges_family, NULL,
 };
 
-/* ---- Specifications ---- */
+/* ---- Checking and printing specifications ---- */
 
 /* number_digits() checks the limit after each digit, so a number with many digits cannot
  * overflow. */
@@ -137,7 +137,7 @@ uint32_t topology_peers(const char *spec)
     return arg != NULL && family->peers != NULL ? family->peers(arg) : 0;
 }
 
-/* ---- Edges to graph ---- */
+/* ---- Converting edges to a graph ---- */
 
 /* The array doubles when it is full, so adding m edges costs O(m) in total. */
 int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)

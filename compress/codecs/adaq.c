@@ -184,7 +184,7 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
     assert(pick->k == side[0].k + side[1].k);
 }
 
-/* ---- Candidates ---- */
+/* ---- Candidates for the thresholds, and the choice of elements ---- */
 
 /* Returns the rank of the threshold among the `size` sampled values of one sign. The rank is the
  * expected one plus five standard deviations, so that the threshold is rarely too high. */

@@ -41,7 +41,7 @@ static size_t aji_most(const int64_t *arg, size_t n)
     return aji_limit(keep_most(arg, n), n);
 }
 
-/* ---- Sample ---- */
+/* ---- Estimating the threshold from a sample ---- */
 
 /* Returns n_bytes rounded up to whole cache lines of 64 bytes. */
 static size_t whole_lines(size_t n_bytes)

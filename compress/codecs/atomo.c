@@ -94,7 +94,7 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
                                   : matrix_plain_size(shape);
 }
 
-/* ---- Encoding ---- */
+/* ---- Encoding a matrix ---- */
 
 /* One drawn singular triple of the matrix: the singular value sigma_i and its vectors u_i and
  * v_i. */
@@ -288,7 +288,7 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
     return err;
 }
 
-/* ---- Decoding ---- */
+/* ---- Checking and decoding a message ---- */
 
 /* Reads the number of triples at the start of src[0..len) into *count. Returns the number of bytes
  * read, or 0 if the number of triples is not valid. */

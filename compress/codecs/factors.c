@@ -85,7 +85,7 @@ VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile 
     }
 }
 
-/* ---- Q' = M^T P ---- */
+/* ---- Product of transposed matrix and factor, Q' = M^T P ---- */
 
 /* Adds to column k of q the sum of p[k][i] * (row i of v) over the rows of a panel, for k < count.
  * A panel has only FACTORS_PANEL = 8 rows, so its sums can be floats. The sums over panels are

@@ -193,7 +193,7 @@ static bool multiply_by_q(struct step *w)
     return true;
 }
 
-/* ---- Orthonormalising P ---- */
+/* ---- Making the columns of the factor P orthonormal ---- */
 
 /* Returns the dot product of a and b, in eight partial sums that are added in a fixed order. */
 VEC_CLONES static double dot_of(const double *a, const double *b, size_t n)
@@ -247,7 +247,7 @@ static void orthonormalise(const struct step *w)
     }
 }
 
-/* ---- Q' = M^T P ---- */
+/* ---- Product of transposed matrix and factor, Q' = M^T P ---- */
 
 /* Writes the difference x - x_hat times `scale` to v. */
 VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
@@ -297,7 +297,7 @@ static void multiply_by_p(const struct step *w, const uint8_t *message, float sh
     }
 }
 
-/* ---- The codec ---- */
+/* ---- Functions of the codec ---- */
 
 /* Returns the squared error |M - C|^2 between the matrix M and its decoded form C. The formula
  * |M|^2 - |Q'|^2 is inaccurate if the result is small, or if products of floats underflow. In these

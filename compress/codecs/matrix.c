@@ -28,7 +28,7 @@ bool matrix_pays(const struct codec_shape *shape, size_t r)
     return shape->n > 2 * r * (shape->rows + shape->cols);
 }
 
-/* ---- Plain floats ---- */
+/* ---- Matrices that are sent as plain floats ---- */
 
 size_t matrix_plain_size(const struct codec_shape *shape)
 {
@@ -63,7 +63,7 @@ size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, s
     return dense_apply(&plain, src, t, shape->n);
 }
 
-/* ---- Factors ---- */
+/* ---- Matrices that are sent as factors P and Q ---- */
 
 size_t matrix_size(const struct codec_shape *shape, size_t r)
 {
@@ -185,7 +185,7 @@ double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *s
     return e2;
 }
 
-/* ---- Reading a matrix ---- */
+/* ---- Reading a matrix tile by tile ---- */
 
 /* A tile consists of whole rows, because loops over a tile run along its rows. Only a row longer
  * than CODEC_CHUNK is cut. */

@@ -21,7 +21,7 @@
 /* Returns true if factors of rank r take less than half the size of the matrix. */
 bool matrix_pays(const struct codec_shape *shape, size_t r);
 
-/* ---- Plain floats ---- */
+/* ---- Matrices that are sent as plain floats ---- */
 
 /* Returns the number of bytes of the matrix as plain floats. */
 size_t matrix_plain_size(const struct codec_shape *shape);
@@ -40,7 +40,7 @@ size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src, s
 /* Adds the plain floats at src to the replica. Returns their number of bytes. */
 size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, struct target *t);
 
-/* ---- Factors ---- */
+/* ---- Matrices that are sent as factors P and Q ---- */
 
 /* Returns the number of bytes of P and Q together. */
 size_t matrix_size(const struct codec_shape *shape, size_t r);
@@ -66,7 +66,7 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s);
 
-/* ---- Reading a matrix ---- */
+/* ---- Reading a matrix tile by tile ---- */
 
 /* A tile: elements [at, at + n) of a matrix. A tile has as many whole rows as fit into CODEC_CHUNK
  * elements. If a single row does not fit, a tile is a part of one row. */

@@ -93,7 +93,7 @@ static size_t qnt_size(const int64_t *arg, size_t n)
     return ((size_t)4 << bits) + pack_size(n, bits);
 }
 
-/* ---- Cells ---- */
+/* ---- Cells of the histogram of values ---- */
 
 /* Returns the histogram cell of v. `shift` is a power of two that brings the largest value of the
  * block below 2, so that subnormal values have cells like all others. */
@@ -116,7 +116,7 @@ VEC_CLONES static void cells_of(uint16_t *restrict cell, const float *restrict v
         cell[i] = (uint16_t)cell_of(v[i], shift);
 }
 
-/* ---- Buckets ---- */
+/* ---- Dividing the cells among the codes ---- */
 
 /* Histogram of the sample: the number of sampled values in each cell. */
 struct sample
@@ -175,7 +175,7 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
     }
 }
 
-/* ---- Encoding ---- */
+/* ---- Encoding a block ---- */
 
 /* Sum and number of the values of a bucket. */
 struct mass
@@ -260,7 +260,7 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
     return codec_error2(&qnt_values, arg, dst, b->v, b->n);
 }
 
-/* ---- Decoding ---- */
+/* ---- Checking and decoding a block ---- */
 
 /* Maps the bit pattern of a float to an integer that has the same order as the floats. -0 is not
  * allowed. */

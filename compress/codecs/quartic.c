@@ -20,7 +20,7 @@ enum {
     LANES = QUARTIC_LANES
 };
 
-/* ---- Digits ---- */
+/* ---- Computing, packing and unpacking digits ---- */
 
 double quartic_sum(const struct quartic_sent *sent)
 {
@@ -173,7 +173,7 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any)
     return true;
 }
 
-/* ---- Runs ---- */
+/* ---- Replacing runs of zero bytes ---- */
 
 /* Writes the zero bytes that are pending, as run bytes. The longest possible runs come first, so
  * that each number of zero bytes has exactly one form. */

@@ -42,7 +42,7 @@ static inline uint32_t key_of(float f)
     return bytes_of_float(f) & 0x7fffffffu;
 }
 
-/* ---- Radix search ---- */
+/* ---- Radix search for the k-th largest key ---- */
 
 /* State of the search for the k-th largest key. Each pass over the keys finds one digit (9 or 11
  * bits) of the result. Successive elements are counted in different tables: if equal digits were
@@ -132,7 +132,7 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
     return r.prefix;
 }
 
-/* ---- Sample ---- */
+/* ---- Bounds of the threshold from a sample ---- */
 
 /* Returns the number of sampled elements: sample_size(n) rounded down to whole cache lines, or n if
  * all elements are sampled. Reading a whole cache line costs as much as reading one element of
@@ -276,7 +276,7 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
     return g;
 }
 
-/* ---- Scan ---- */
+/* ---- Scan that collects the candidates ---- */
 
 /* Returns a scan that will collect the candidates with a key of at least t in `c`. The scan has not
  * started. */
@@ -390,7 +390,7 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     return kth_key(near, n, k, ties);
 }
 
-/* ---- Histograms ---- */
+/* ---- Selection by histograms of all elements ---- */
 
 /* Computes the first digit of the key of each element of x - x_hat. Returns the largest digit. */
 VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *restrict x,

@@ -50,7 +50,7 @@ size_t elias_bound(size_t k, size_t n)
     return (size_t)(((uint64_t)k * (b + 1) + ((n - 1) >> b) + 14) / 8);
 }
 
-/* ---- Writing ---- */
+/* ---- Writing the streams of positions ---- */
 
 /* Writes the stream of high parts. Position i sets bit high(i) + i. No two positions set the same
  * bit, because the high parts do not decrease. */
@@ -109,7 +109,7 @@ void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
     put_low(index, k, b, low, low + low_bytes(k, b));
 }
 
-/* ---- Reading ---- */
+/* ---- Reading the streams of positions ---- */
 
 void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src)
 {

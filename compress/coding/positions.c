@@ -15,7 +15,7 @@ const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 /* Largest size in bytes of the head: k, code and length of the stream. */
 enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
-/* ---- Sizes ---- */
+/* ---- Sizes of encoded positions ---- */
 
 /* "auto" means the Rice code, which is never longer than the other two (proof in positions.h). */
 size_t positions_bound(enum positions_how how, size_t k, size_t n)
@@ -54,7 +54,7 @@ size_t positions_nominal(enum positions_how how, size_t k, size_t n)
     return bytes_varint_size((uint32_t)k) + 1 + bytes_varint_size((uint32_t)stream) + stream;
 }
 
-/* ---- Writing ---- */
+/* ---- Writing positions ---- */
 
 /* Writes the head: k, the code and the length of the stream. Returns the number of bytes
  * written. */
@@ -109,7 +109,7 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
     return put_bitmap(index, k, n, dst);
 }
 
-/* ---- Reading ---- */
+/* ---- Reading positions ---- */
 
 /* Returns true if the code in the head agrees with the specification, and a stream of this code can
  * have this length. The length of a Rice stream depends on the positions, so only its limit is

@@ -58,7 +58,7 @@ size_t rice_nominal(size_t k, size_t n)
     return (size_t)(best / 8.0) + 1;
 }
 
-/* ---- Cost ---- */
+/* ---- Cost in bits for each parameter ---- */
 
 /* Sum of the high parts (gap >> b) of all gaps, for each of the parameters b, b + 1 and b + 2. The
  * sums stay below 2^32. */
@@ -113,7 +113,7 @@ unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
     }
 }
 
-/* ---- Writing ---- */
+/* ---- Writing the stream of gaps ---- */
 
 /* Bit writer. The low n_bits bits of `bits` are pending, that is, not written yet. Between two
  * calls of put_bits() fewer than eight bits are pending. */
@@ -191,7 +191,7 @@ VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *d
     assert(w.dst == w.end);
 }
 
-/* ---- Reading ---- */
+/* ---- Reading the stream of gaps ---- */
 
 /* Returns at least WINDOW bits of the stream from bit `at` on. Bits past the end of the stream are
  * zero. */

@@ -3,7 +3,7 @@
 
 #if SIMD_X86
 
-/* ---- binary16 ---- */
+/* ---- Kernels of 16-bit floats (binary16) ---- */
 
 /* Converts sixteen floats to binary16 and adds their squared errors to e2. The conversion is plain
  * C, which the compiler vectorises. The binary16 instructions belong to another CPU feature (F16C),
@@ -104,7 +104,7 @@ AVX2 static double sum_squares_avx2(const float *square, size_t n)
     return sum_lanes_wide(sum.l);
 }
 
-/* ---- int8 ---- */
+/* ---- Kernel of the codec int8 ---- */
 
 /* Packs sixteen integers below 256 into sixteen bytes. */
 STEP __m128i pack_bytes(__m256i low, __m256i high)
@@ -163,7 +163,7 @@ AVX2 static double byte_put_avx2(const struct simd_bytes *grid, uint8_t *restric
     return sum_lanes_wide(sum.l);
 }
 
-/* ---- Powers of two ---- */
+/* ---- Kernels of the codec nat: powers of two ---- */
 
 enum { MANTISSA = 23 };
 

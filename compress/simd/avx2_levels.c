@@ -4,7 +4,7 @@
 
 #if SIMD_X86
 
-/* ---- Levels ---- */
+/* ---- Kernels that round values to levels and write their codes ---- */
 
 /* The loop is plain C, because AVX2 has no 64-bit multiplication. The compiler builds one from
  * 32-bit multiplications. */

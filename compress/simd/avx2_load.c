@@ -3,7 +3,7 @@
 
 #if SIMD_X86
 
-/* ---- Loading ---- */
+/* ---- Kernels that load a block and compute its sums ---- */
 
 /* Partial sums of a block, in registers. load_step() updates them. */
 struct loading
@@ -105,7 +105,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
     return loads_signs(dst, x, x_hat, n, how);
 }
 
-/* ---- Signs ---- */
+/* ---- Kernels that write and add sign bits ---- */
 
 /* movemask turns the signs of eight floats into one byte of sign bits. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)

@@ -3,7 +3,7 @@
 
 #if SIMD_X86
 
-/* ---- Scanning ---- */
+/* ---- Kernels that collect elements above a threshold ---- */
 
 /* Returns a mask of those of the eight elements d whose magnitude has a bit pattern of at least t.
  * Adds the squares of the other elements to rest2. */

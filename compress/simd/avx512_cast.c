@@ -3,7 +3,7 @@
 
 #if SIMD_X86
 
-/* ---- binary16 ---- */
+/* ---- Kernels of 16-bit floats (binary16) ---- */
 
 /* Writes up to sixteen floats as binary16. -0 is written as 0. Returns the old sum of squared
  * errors, e2, plus the new ones. */
@@ -76,7 +76,7 @@ AVX512 static double sum_squares_avx512(const float *square, size_t n)
     return sum_lanes_wide(sum);
 }
 
-/* ---- int8 ---- */
+/* ---- Kernel of the codec int8 ---- */
 
 /* Parameters of simd_byte_put() in registers, and the constant that is added to a float to round it
  * (ROUND_BIAS in ref.c). */
@@ -117,7 +117,7 @@ AVX512 static double byte_put_avx512(const struct simd_bytes *grid, uint8_t *res
     return sum_lanes_wide(sum);
 }
 
-/* ---- Powers of two ---- */
+/* ---- Kernels of the codec nat: powers of two ---- */
 
 enum { MANTISSA = 23 };
 

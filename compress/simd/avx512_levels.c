@@ -4,7 +4,7 @@
 
 #if SIMD_X86
 
-/* ---- Levels ---- */
+/* ---- Kernels that round values to levels and write their codes ---- */
 
 /* Returns sixteen random numbers in [0, 1) from eight random words. The two halves of a word are
  * already in adjacent lanes. */

@@ -4,7 +4,7 @@
 
 #if SIMD_X86
 
-/* ---- Loading ---- */
+/* ---- Kernels that load a block and compute its sums ---- */
 
 /* Partial sums of a block, in registers. load_step() updates them. */
 struct loading
@@ -94,7 +94,7 @@ AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst, const fl
     return loads_signs(dst, x, x_hat, n, how);
 }
 
-/* ---- Signs ---- */
+/* ---- Kernels that write and add sign bits ---- */
 
 AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict v, size_t n)
 {

@@ -3,7 +3,7 @@
 
 #if SIMD_X86
 
-/* ---- Scanning ---- */
+/* ---- Kernels that collect elements above a threshold ---- */
 
 /* State of a kernel that scans a vector or filters candidates. Holds copies of the pointers and of
  * the count in struct simd_scan, because the compiler can keep copies in registers. */

@@ -73,7 +73,7 @@ bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
     return looks_like_records(&cifar100, bytes, n, whole);
 }
 
-/* ---- Reading. ---- */
+/* ---- Reading the files ---- */
 
 /* State of reading one file. */
 struct batch

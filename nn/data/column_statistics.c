@@ -33,7 +33,7 @@ void column_statistics_close(struct column_statistics *m)
     *m = (struct column_statistics){0};
 }
 
-/* ---- Means and scales. ---- */
+/* ---- Computing means and scales ---- */
 
 static double width_of(const struct column_moments *r)
 {
@@ -99,7 +99,7 @@ int column_statistics_kind(const struct column_statistics *m, char kind[DATA_KIN
     return 0;
 }
 
-/* ---- Comparison of two sets. ---- */
+/* ---- Comparing the columns of two data sets ---- */
 
 static const char *const form_name[] = {
     [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
@@ -241,7 +241,7 @@ int column_statistics_reorder(struct column_statistics *m, const struct schema *
     return 0;
 }
 
-/* ---- The pool. ---- */
+/* ---- Pooling the statistics of several members ---- */
 
 /* The statistics that are pooled, one set of statistics per member. */
 struct pool

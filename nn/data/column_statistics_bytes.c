@@ -32,7 +32,7 @@ enum {
 /* Relative tolerance when received statistics are checked, because their sums were rounded. */
 #define SLACK 1e-9
 
-/* ---- Encoding. ---- */
+/* ---- Encoding statistics as bytes ---- */
 
 struct out
 {
@@ -111,7 +111,7 @@ size_t column_statistics_print(const struct column_statistics *m, uint8_t *out, 
     return n > 0 ? n : print(m, false, out, cap);
 }
 
-/* ---- Parsing. ---- */
+/* ---- Parsing bytes from another peer ---- */
 
 /* Parser of a message: the bytes [p, end) that are not parsed yet. `wrong`: text of the first
  * error, or NULL. After an error every value read is 0. */

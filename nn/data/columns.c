@@ -28,7 +28,7 @@ const char *const columns_scale_name[COLUMNS_SCALES] = {
 
 const char columns_base64[65] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* ---- Memory. ---- */
+/* ---- Allocating, copying and freeing ---- */
 
 int columns_open(struct columns *c, size_t n)
 {
@@ -73,7 +73,7 @@ int columns_copy(struct columns *to, const struct columns *from)
     return err;
 }
 
-/* ---- Inputs. ---- */
+/* ---- Converting columns to inputs of a model ---- */
 
 static size_t inputs_of(const struct column *c)
 {

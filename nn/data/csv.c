@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Rows. ---- */
+/* ---- Reading one row ---- */
 
 /* Appends text to the error message. */
 __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, const char *format,

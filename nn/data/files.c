@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Names. ---- */
+/* ---- What the names of files say ---- */
 
 /* Returns the length of a name without .gz. */
 static size_t stem(const char *name)
@@ -135,7 +135,7 @@ static int by_stem(const void *a, const void *b)
     return n != m ? (n < m ? -1 : 1) : strcmp(x, y);
 }
 
-/* ---- Lists. ---- */
+/* ---- Lists of files ---- */
 
 void files_close(struct files *f)
 {
@@ -327,7 +327,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
     return err;
 }
 
-/* ---- Pairs. ---- */
+/* ---- Pairs of image and label files ---- */
 
 int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
 {
@@ -380,7 +380,7 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
     return 0;
 }
 
-/* ---- Paths. ---- */
+/* ---- Finding the files of a path ---- */
 
 /* Writes the error message for a missing file. If the path seems to contain a mistyped option, the
  * message is about that option. `format` may be NULL. */

@@ -96,7 +96,7 @@ bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
     return n >= 8 && (u32(bytes) == MAGIC_IMAGES || u32(bytes) == MAGIC_LABELS);
 }
 
-/* ---- Headers. ---- */
+/* ---- Reading the headers of a pair of files ---- */
 
 /* One open file of a pair: the images or the labels. */
 struct idx
@@ -212,7 +212,7 @@ static int get_headers(struct pair *p, char error[DATA_ERROR_MAX])
     return err;
 }
 
-/* ---- Data. ---- */
+/* ---- Reading the images and labels ---- */
 
 static int truncated(const struct idx *x, uint64_t got, uint64_t expected,
                      char error[DATA_ERROR_MAX])

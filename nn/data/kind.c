@@ -55,7 +55,7 @@ static const char *literal(const char *p, const char *what)
     size_t n = strlen(what);
     return p != NULL && strncmp(p, what, n) == 0 ? p + n : NULL;
 }
-/* ---- Kinds of rows. ---- */
+/* ---- Kinds of tables and sparse rows ---- */
 
 static const char *const scheme_text[] = {
     [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
@@ -265,7 +265,7 @@ struct kind_brief kind_brief(const char *kind)
     return b;
 }
 
-/* ---- All kinds. ---- */
+/* ---- Parsing and printing all kinds ---- */
 
 /* Parses a number such as "0.2860": from 0 to 1, with four decimals. */
 static const char *parse_decimals(const char *p, float *value)

@@ -40,7 +40,7 @@ struct labels
     char *name[DATA_CLASSES_MAX]; /* The names, in byte order. Owned. */
 };
 
-/* ---- Names. ---- */
+/* ---- Labels that are names ---- */
 
 /* Returns the index of the first name that is not less than the name bytes[0..n). Sets *found to
  * true if the two names are equal. */
@@ -136,7 +136,7 @@ static int hash_names(const struct labels *l, uint64_t *hash)
     return 0;
 }
 
-/* ---- Whole numbers. ---- */
+/* ---- Labels that are whole numbers ---- */
 
 /* Parses a number without a fraction in any spelling: 1, +1, 1.0, 1.000e+00. Returns false for any
  * other text. *v gets the number, limited to the range from -LABEL_MAX - 1 to LABEL_MAX + 1. */
@@ -210,7 +210,7 @@ static int note_fixed(const struct labels *l, bool whole, int v, char expected[L
     return -EINVAL;
 }
 
-/* ---- Numbers and names. ---- */
+/* ---- Labels of any kind ---- */
 
 /* A fixed scheme determines which labels are allowed. While the scheme is not determined, the first
  * label decides between numbers and names, and later labels of the other type are refused. */

@@ -92,7 +92,7 @@ int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
     return 0;
 }
 
-/* ---- The kind of rows. ---- */
+/* ---- The data kind of tables and sparse rows ---- */
 
 /* Returns whether two numbers, parsed from texts in the same way, are exactly equal. A comparison
  * with == would cause a compiler warning. */

@@ -68,7 +68,7 @@ void scale_close(struct scale *s)
     columns_close(&s->columns);
 }
 
-/* ---- Notes to the user. ---- */
+/* ---- Writing notes to the user ---- */
 
 /* Appends a sentence to the notes. A sentence that does not fit is left out. */
 __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_MAX],

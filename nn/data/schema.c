@@ -178,7 +178,7 @@ int schema_names_twice(const struct schema_names *l, bool *twice, size_t column[
     return 0;
 }
 
-/* ---- Tags. ---- */
+/* ---- Tags: short hashes of names ---- */
 
 static void put_tag(const char *name, char tag[SCHEMA_TAG])
 {
@@ -229,7 +229,7 @@ static void settle(struct schema *s)
     s->tags[(size_t)SCHEMA_TAG * l->n] = '\0';
 }
 
-/* ---- Schemas. ---- */
+/* ---- Making and copying schemas ---- */
 
 void schema_close(struct schema *s)
 {
@@ -303,7 +303,7 @@ int schema_of_kind(struct schema *s, const struct kind_rows *k, const struct sch
     return 0;
 }
 
-/* ---- Messages. ---- */
+/* ---- Names of columns in messages ---- */
 
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t cap, const char *format,
                                                          ...)
@@ -350,7 +350,7 @@ void schema_column(const struct schema *s, size_t i, char text[64])
         snprintf(text, 64, "column %zu", i + 1);
 }
 
-/* ---- Matching. ---- */
+/* ---- Matching a header to the schema ---- */
 
 /* State of matching one header to a schema. */
 struct match

@@ -33,7 +33,7 @@ static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MA
     return file_head(path, s->head, FILES_HEAD, &s->n, &s->whole, error);
 }
 
-/* ---- Images. ---- */
+/* ---- Recognising images ---- */
 
 /* Finds the largest label of a file. If it is larger than *most, *most is set to it. Reads the
  * whole file, because labels may be sorted. */

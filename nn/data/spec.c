@@ -40,7 +40,7 @@ static const struct
 };
 static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as said above");
 
-/* ---- Options. ---- */
+/* ---- Options of a spec ---- */
 
 /* Returns whether a character may be part of a key. */
 static bool is_letter(char c)
@@ -207,7 +207,7 @@ static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_
     return 0;
 }
 
-/* ---- Specs. ---- */
+/* ---- Parsing a whole spec ---- */
 
 /* Returns whether a spec begins with "KIND:", and sets *n to the length of KIND, which need not be
  * a known kind. Letters and digits before a colon always count as a KIND, so such a path must begin

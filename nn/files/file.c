@@ -443,7 +443,7 @@ int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *who
     return err;
 }
 
-/* ---- Directories. ---- */
+/* ---- Listing a directory ---- */
 
 /* Compares byte by byte, so that the order of a directory's files does not depend on the machine's
  * locale. */

@@ -25,7 +25,7 @@ enum {
 
 static const char mark[] = ".tmp-";
 
-/* ---- Inputs of this program. ---- */
+/* ---- Inputs of this program, which it never replaces ---- */
 
 struct input
 {
@@ -89,7 +89,7 @@ void replace_add_input(int fd)
     atomic_flag_clear(&inputs.busy);
 }
 
-/* ---- Inspection of a path. ---- */
+/* ---- Inspecting the path of an output ---- */
 
 /* Replaces `path`, which is a symbolic link, by the target of the link. A relative target is
  * relative to the directory of the link. */
@@ -153,7 +153,7 @@ const char *replace_why(int err)
     return strerror(-err);
 }
 
-/* ---- Writing. ---- */
+/* ---- Writing an output ---- */
 
 static int open_socket(const char *path)
 {

@@ -195,7 +195,7 @@ static int check_segments(const struct safetensors_header *h, const struct segme
                       found, n, lacks->name);
 }
 
-/* ---- Values. ---- */
+/* ---- Reading the values of tensors ---- */
 
 enum { VALUE_BYTES_MAX = 8 };
 

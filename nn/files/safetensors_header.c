@@ -296,7 +296,7 @@ void safetensors_meta_close(struct safetensors_meta *meta, size_t n)
     free(meta);
 }
 
-/* ---- Writing ---- */
+/* ---- Writing a header ---- */
 
 static int no_memory(const char *path, char error[FILE_ERROR_MAX])
 {

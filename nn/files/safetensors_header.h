@@ -87,7 +87,7 @@ struct safetensors_header
     uint64_t n_bytes; /* Number of bytes of data after the header. */
 };
 
-/* ---- Reading ---- */
+/* ---- Reading a header ---- */
 
 /* Gets the length of the header from the first bytes of a file, whose size is n_file bytes. b[] has
  * the length field and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file
@@ -114,7 +114,7 @@ __attribute__((warn_unused_result)) int safetensors_header_meta(const struct saf
 const char *safetensors_meta_value(const struct safetensors_meta *meta, size_t n, const char *key);
 void safetensors_meta_close(struct safetensors_meta *meta, size_t n);
 
-/* ---- Writing ---- */
+/* ---- Writing a header ---- */
 
 /* Adds the metadata pairs to the JSON. `meta`: pairs, ended by a pair with key NULL; may be NULL.
  * Returns 0; -EINVAL if the pairs are not UTF-8 or too many; or -ENOMEM. */

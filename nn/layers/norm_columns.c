@@ -228,7 +228,7 @@ static void fill_periods(const struct layer *l, const struct span *s, const stru
     repeat(t->bias, s);
 }
 
-/* --- forward --- */
+/* --- forward pass --- */
 
 static size_t columns_keep(const struct layer *l, uint32_t n)
 {
@@ -279,7 +279,7 @@ static void columns_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* --- backward --- */
+/* --- backward pass --- */
 
 /* Backward pass of the ReLU and of adding a residual, for n floats from index `at` on. Writes
  * d_with, and returns the address of the gradient before the ReLU: in d_with or in d_out. */

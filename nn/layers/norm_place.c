@@ -30,7 +30,7 @@ static inline float total(const floats *v)
     return f[0];
 }
 
-/* --- forward --- */
+/* --- forward pass --- */
 
 /* Computes own = {mean, 1 / deviation} of a row in two passes, because the deviation needs the
  * mean. */
@@ -101,7 +101,7 @@ static void place_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* --- backward --- */
+/* --- backward pass --- */
 
 struct row_back
 {

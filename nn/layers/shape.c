@@ -94,7 +94,7 @@ const struct layer_op layer_shortcut = {
     .backward = shortcut_backward,
 };
 
-/* --- add --- */
+/* --- add: the sum of two inputs --- */
 
 VEC_CLONES static void sum_of(float *restrict out, const float *restrict a, const float *restrict b,
                               size_t n)

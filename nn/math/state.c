@@ -53,7 +53,7 @@ void state_no_memory(struct state *s)
     fail(s, "no memory");
 }
 
-/* ---- writing ---- */
+/* ---- writing a state ---- */
 
 static bool reserve(struct state *s, size_t more)
 {
@@ -121,7 +121,7 @@ static void new_section(struct state *s, const char *name, bool floats)
     s->n_sections++;
 }
 
-/* ---- reading ---- */
+/* ---- reading a state ---- */
 
 /* Finds a section by its name. Sections are usually read in the order in which they were written,
  * so the search starts at the section that was read last. */
@@ -178,7 +178,7 @@ static bool take(struct state *s, void *p, size_t n)
     return true;
 }
 
-/* ---- writing and reading ---- */
+/* ---- functions that write or read ---- */
 
 static void begin(struct state *s, const char *name, bool floats)
 {

@@ -19,7 +19,7 @@ static int refuse_form(const struct build *b, const char *expected, char error[M
     return MODEL_REFUSED;
 }
 
-/* --- logreg, mlp --- */
+/* --- logistic regression and multilayer perceptrons --- */
 
 /* Appends a layer that reorders the features from [h][w][c] to PyTorch's order c, h, w. With one
  * channel both orders are equal, and only the shape of the input is changed. */

@@ -13,7 +13,7 @@ void model_close(struct model *m)
     memset(m, 0, sizeof *m);
 }
 
-/* --- passes --- */
+/* --- forward and backward pass --- */
 
 /* Fills in those fields of a layer's pass that the forward and the backward pass need. */
 static struct layer_pass layer_at(const struct model *m, const struct model_pass *p, size_t i)

@@ -91,7 +91,7 @@ void shard_owners_close(struct shard_owners *o)
     free(o);
 }
 
-/* ---- Parts ---- */
+/* ---- Dividing the samples into parts ---- */
 
 /* Puts v[0..n) into a random order. The order depends on the run seed, on `which` (a class, or
  * ALL_SAMPLES) and on `draw` (DRAW_*: what the order is used for). */
@@ -294,7 +294,7 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
     return err;
 }
 
-/* ---- Members ---- */
+/* ---- Assigning the samples to live members ---- */
 
 /* One member, while the costs of all samples for this member are computed. With the splits
  * dirichlet and label:K, by_class[] of the table contains further values of the member. */
@@ -462,7 +462,7 @@ int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n,
     return 0;
 }
 
-/* ---- Results ---- */
+/* ---- Reading the assignment ---- */
 
 VEC_CLONES static size_t count_equal(const uint64_t *v, size_t n, uint64_t x)
 {

@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- reports --- */
+/* --- reports of completed layers --- */
 
 /* Adds the losses of all parts of a batch to the report. The order of the parts is fixed, so the
  * sum has the same bits every time. */
@@ -52,7 +52,7 @@ static void report_finish(struct trainer_report *r)
     r->accuracy /= (double)r->n_samples;
 }
 
-/* --- training --- */
+/* --- training with one learner --- */
 
 /* State of one local step, shared by all threads. */
 struct step
@@ -227,7 +227,7 @@ static void sign(const struct sgd_trainer *t)
         t->sign(t->sign_arg);
 }
 
-/* --- several learners --- */
+/* --- training with several learners --- */
 
 static void centre_pull(void *self, uint32_t k)
 {
@@ -393,7 +393,7 @@ static void trainer_state(void *self, struct state *s)
         state_floats(s, t->second, n, "optimizer.second");
 }
 
-/* --- evaluation --- */
+/* --- evaluating a model --- */
 
 enum { SPREAD = 8 /* Number of consecutive samples in a group that is evaluated together. */ };
 
@@ -477,7 +477,7 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
     report->majority = majority(&e);
 }
 
-/* --- the trainer --- */
+/* --- making and closing the trainer --- */
 
 /* Checks that the data have the shape that the model expects. With other data, samples would be
  * read beyond their end. */

@@ -30,7 +30,7 @@ struct hearsay_codec
     char spec[COMPRESS_SPEC_MAX]; /* Spec of the codec with all defaults filled in. */
 };
 
-/* ---- Opening ---- */
+/* ---- Opening and closing a codec ---- */
 
 /* Writes a message for the caller. `error` may be NULL. Returns `code`. */
 __attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, const char *format,
@@ -169,7 +169,7 @@ size_t hearsay_codec_bound(const struct hearsay_codec *c)
     return c != NULL ? compress_bound(c->compress) : 0;
 }
 
-/* ---- Messages ---- */
+/* ---- Encoding, checking and adding messages ---- */
 
 /* Always passes `stats` to compress_encode(), because without it some encoders do not detect values
  * that are not finite. */
@@ -206,7 +206,7 @@ int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t
     return HEARSAY_OK;
 }
 
-/* ---- Catalogue ---- */
+/* ---- The catalogue of codecs ---- */
 
 /* compress_catalogue() writes the texts of a codec to a buffer. Each thread has its own buffer, so
  * threads may call this function at the same time. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Before the run ---- */
+/* ---- Opening files before the run ---- */
 
 /* Writes the model file. If the peer left during a round and the caller trained in place, the
  * tensors hold an incomplete round, and no file is written. */
@@ -78,7 +78,7 @@ void handle_close_files(struct hearsay *h)
     h->diary = (struct run_log){0};
 }
 
-/* ---- The end ---- */
+/* ---- Writing files at the end of the run ---- */
 
 static bool judge(struct hearsay *h, const struct node *n, int code, struct verdict_facts *f,
                   struct verdict *o)

@@ -45,7 +45,7 @@ struct hearsay
     /* Message of the last call that failed. */
     char error[HANDLE_ERROR_MAX];
 
-    /* ---- Given by the caller ---- */
+    /* ---- What the caller gave before hearsay_open() ---- */
     /* Options that the program has set, each as "--name=value". Owned. */
     char *word[HANDLE_WORDS_MAX];
     size_t n_words;
@@ -73,7 +73,7 @@ struct hearsay
     uint64_t round;
     uint32_t steps;
 
-    /* ---- The model ---- */
+    /* ---- Model and run ---- */
     /* True if the option "model" is set. The run then has the options of the built-in trainer. */
     bool by_model;
     /* Model of the run, if `by_model`. Set once the run is known. */
@@ -88,7 +88,7 @@ struct hearsay
     uint64_t kept_round;
     bool kept_read; /* True if `kept` was read from a checkpoint. */
 
-    /* ---- The peer ---- */
+    /* ---- Node, driver and files of the peer ---- */
     /* Parsed values of the options that concern this peer only. */
     struct settings settings;
     /* Configuration for the driver, filled in by handle_prepare(). */

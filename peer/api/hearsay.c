@@ -82,7 +82,7 @@ static int check_open(struct hearsay *h, const char *what)
     return HEARSAY_OK;
 }
 
-/* ---- Before a run --------------------------------------------------------- */
+/* ---- Functions that are called before a run ---- */
 
 struct hearsay *hearsay_new(void)
 {
@@ -267,7 +267,7 @@ int hearsay_open(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* ---- In a run -------------------------------------------------------------- */
+/* ---- Functions that are called in a run ---- */
 
 static void tell_notes(struct hearsay *h)
 {
@@ -454,7 +454,7 @@ const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round)
     return there ? h->kept : NULL;
 }
 
-/* ---- Queries --------------------------------------------------------------- */
+/* ---- Functions that query the state ---- */
 
 const char *hearsay_error(const struct hearsay *h)
 {

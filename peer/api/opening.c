@@ -75,7 +75,7 @@ static const struct command own_simulated = {
 static const struct command model_simulated = {
     .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &sgd_keys};
 
-/* ---- Options ---------------------------------------------------------------- */
+/* ---- Checking the options ---- */
 
 int hearsay_option_at(size_t i, struct hearsay_option *out)
 {
@@ -179,7 +179,7 @@ static int take_settings(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* ---- The model and the run ------------------------------------------------------ */
+/* ---- Making the model and the run ---- */
 
 static int lay_tensors(struct hearsay *h)
 {
@@ -299,7 +299,7 @@ static int take_run(struct hearsay *h)
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
-/* ---- --out ------------------------------------------------------------------------ */
+/* ---- Opening the output directory (--out) ---- */
 
 /* Opens the output directory. Refuses the directory of a finished run, because opening it would
  * train the run again. */
@@ -399,7 +399,7 @@ static int check_owner(struct hearsay *h)
     return HEARSAY_OK;
 }
 
-/* ---- All steps ----------------------------------------------------------------------- */
+/* ---- All steps of hearsay_open() ---- */
 
 static int configure(struct hearsay *h)
 {

@@ -24,7 +24,7 @@ struct simulation
     uint32_t n_open; /* Number of handles that are not closed. */
 };
 
-/* ---- The simulation's thread ----------------------------------------------------- */
+/* ---- Functions of the simulation's thread ---- */
 
 static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
@@ -91,7 +91,7 @@ static void run(void *self)
         end(s, i);
 }
 
-/* ---- Called by the callers' threads ----------------------------------------------- */
+/* ---- Functions that the callers' threads call ---- */
 
 static void free_simulation(struct simulation *s)
 {

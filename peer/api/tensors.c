@@ -32,7 +32,7 @@ void tensors_close(struct tensors *t)
     *t = (struct tensors){0};
 }
 
-/* ---- The table ----------------------------------------------------------- */
+/* ---- Adding tensors to the table ---- */
 
 static bool name_ok(const char *name)
 {
@@ -114,7 +114,7 @@ int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_
     return 0;
 }
 
-/* ---- The order ------------------------------------------------------------ */
+/* ---- Finding the order of the tensors in memory ---- */
 
 static enum segment_type segment_type(enum hearsay_type type)
 {
@@ -332,7 +332,7 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
              roles[one->role]);
 }
 
-/* ---- Values --------------------------------------------------------------- */
+/* ---- Checking values for NaN and infinity ---- */
 
 static float half_at(enum hearsay_type type, uint16_t h)
 {
@@ -365,7 +365,7 @@ const struct tensor *tensors_first_not_finite(const struct tensors *t)
     return NULL;
 }
 
-/* ---- Copies ------------------------------------------------------------------ */
+/* ---- Copying values between tensors and the flat vector ---- */
 
 void tensors_read(struct tensors *t, float *x)
 {

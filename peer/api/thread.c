@@ -80,7 +80,7 @@ static void on_look(uv_timer_t *timer)
     update_figures(timer->data);
 }
 
-/* ---- Called by the caller's thread ------------------------------------------------ */
+/* ---- Functions that the caller's thread calls ---- */
 
 /* Opens the libuv handles `leave` and `look`. Both are unreferenced, so they do not keep the event
  * loop running after the driver has stopped. */

@@ -130,7 +130,7 @@ static void state(void *self, struct state *s)
         state_bytes(s, h->kept, n);
 }
 
-/* ---- A run and the tensors --------------------------------------------------- */
+/* ---- Comparing the tensors with those of a run ---- */
 
 static int no_memory(char error[RUN_ERROR_MAX])
 {

@@ -26,7 +26,7 @@ void turn_close(struct turn *t)
     uv_mutex_destroy(&t->mutex);
 }
 
-/* ---- Called by the peer's threads ---- */
+/* ---- Functions that the peer's threads call ---- */
 
 /* If the caller leaves the run, `handed` stays false. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
@@ -86,7 +86,7 @@ void turn_over(struct turn *t)
     uv_mutex_unlock(&t->mutex);
 }
 
-/* ---- Called by the caller's thread ---- */
+/* ---- Functions that the caller's thread calls ---- */
 
 void turn_leave(struct turn *t)
 {

@@ -68,7 +68,7 @@ struct turn
 int turn_open(struct turn *t);
 void turn_close(struct turn *t);
 
-/* ---- Called by the peer's threads ---- */
+/* ---- Functions that the peer's threads call ---- */
 
 /* Gives the tensors to the caller and waits until the local steps are done. Returns 0 and their
  * result in `*did`, or -1 if the caller leaves the run. */
@@ -81,7 +81,7 @@ void turn_note(struct turn *t, int level, const char *text);
 /* Reports that the peer's thread has ended, which ends every wait of the caller. */
 void turn_over(struct turn *t);
 
-/* ---- Called by the caller's thread ---- */
+/* ---- Functions that the caller's thread calls ---- */
 
 /* Leaves the run: the caller gets no more turns, and the worker no longer waits for the caller. */
 void turn_leave(struct turn *t);

@@ -16,7 +16,7 @@
 
 enum { N_META = 5 /* Metadata keys of every checkpoint: format, version, run, name and beat. */ };
 
-/* ---- Writing ---- */
+/* ---- Building a file ---- */
 
 /* Grows an array to at least `n` elements of `size` bytes by doubling. Returns NULL if memory is
  * short, and the old array then stays valid. */
@@ -140,7 +140,7 @@ void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m)
     *m = (struct checkpoint_file_pieces){0};
 }
 
-/* ---- Reading ---- */
+/* ---- Reading and checking a file ---- */
 
 /* Gets the value of a key that the metadata of the file must have. Returns 0, or -EINVAL with a
  * message. */

@@ -45,7 +45,7 @@ struct checkpoint_file_label
     const char *trained_on;
 };
 
-/* ---- Writing ---- */
+/* ---- Building a file ---- */
 
 /* A checkpoint file in pieces that are ready to be written. Set all bytes to zero before
  * checkpoint_file_build(). */
@@ -78,7 +78,7 @@ uint64_t checkpoint_file_bytes(const struct checkpoint_file_pieces *m);
 /* Frees the tables of the pieces and sets all bytes to zero. */
 void checkpoint_file_pieces_close(struct checkpoint_file_pieces *m);
 
-/* ---- Reading ---- */
+/* ---- Reading and checking a file ---- */
 
 /* A checkpoint file that was read and passed all checks. */
 struct checkpoint_file

@@ -36,7 +36,7 @@ void checkpoint_store_close(struct checkpoint_store *s)
     checkpoint_file_pieces_close(&s->pieces);
 }
 
-/* ---- Reading ---- */
+/* ---- Finding the checkpoints ---- */
 
 static int read_error(int err, uint64_t most, const char *path, char error[FILE_ERROR_MAX])
 {
@@ -163,7 +163,7 @@ void checkpoint_store_set_newest(struct checkpoint_store *s, int slot)
     s->newest = slot;
 }
 
-/* ---- Writing ---- */
+/* ---- Writing a checkpoint ---- */
 
 static int put_piece(struct checkpoint_store *s, int file, const uint8_t *p, size_t n)
 {

@@ -43,7 +43,7 @@ const struct option_row cmd_compressors_rows[] = {
 };
 /* clang-format on */
 
-/* ---- Options ---- */
+/* ---- Reading the options ---- */
 
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
@@ -119,7 +119,7 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
     return CMD_OK;
 }
 
-/* ---- The rows ---- */
+/* ---- The rows of the table, and the command ---- */
 
 /* A spec is a list of rules, separated by ";". A rule has a chain of codecs, separated by "+". The
  * function looks at each codec of each chain. */

@@ -151,7 +151,7 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     return bench_fail(b, spec, what, -EPROTO);
 }
 
-/* ---- Times ---- */
+/* ---- Measuring times ---- */
 
 static double now_s(void)
 {
@@ -202,7 +202,7 @@ static void time_row(struct bench *b, struct cmd_compressors_row *r)
     r->apply_s = fastest(b, apply);
 }
 
-/* ---- Rows ---- */
+/* ---- Measuring the rows of the table ---- */
 
 /* Measures one codec. If `measured` is set, measures the contraction over DRAWS vectors and the
  * times. Otherwise measures only the message length for one vector. Returns 0 or a negative

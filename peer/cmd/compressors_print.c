@@ -69,7 +69,7 @@ static double speed(const struct cmd_compressors *t, double seconds)
     return 1e-9 * (double)t->n / seconds;
 }
 
-/* ---- Tables ---- */
+/* ---- Printing the table as text ---- */
 
 /* Returns the width of the column of specs in characters: the longest spec and a margin. */
 static int spec_width(const struct cmd_compressors *t)
@@ -191,7 +191,7 @@ void cmd_compressors_print(const struct cmd_compressors *t)
     print_infos(t);
 }
 
-/* ---- JSON ---- */
+/* ---- Printing the table as JSON ---- */
 
 static void set_text(json_t *j, const char *key, const char *text)
 {

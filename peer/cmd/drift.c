@@ -149,7 +149,7 @@ static int check_options(const struct options *o)
     return code == CMD_OK ? wants(o, "count", "watch", NULL) : code;
 }
 
-/* ---- The command ---- */
+/* ---- Running the command ---- */
 
 /* Compares models (--exact) or sketches (random projections of models). If the user asked for
  * models or layers, it is an error if they cannot be compared. */

@@ -66,7 +66,7 @@ struct drift
     struct drift_compare look;
 };
 
-/* ---- drift_models.c ---- */
+/* ---- Functions of drift_models.c ---- */
 
 /* Fetches the models of all peers, if possible models of the same round, and computes their
  * consensus distance. Returns an exit code. If the models are of different rounds, the result is
@@ -85,7 +85,7 @@ bool drift_no_peer_trains(const struct drift *d);
 /* Returns the largest round that any member has reported in its status. */
 uint64_t drift_newest_round(const struct drift *d);
 
-/* ---- drift_compare.c ---- */
+/* ---- Functions of drift_compare.c ---- */
 
 /* Requests sketches (random projections) of the models of one round from all peers, and compares
  * those that arrive within `ms` milliseconds. Returns an exit code. If nothing could be compared,
@@ -103,19 +103,19 @@ const struct layers_figure *drift_comparison_total(const struct drift_compare *l
 /* Frees the arrays in the result of a comparison and sets all fields to zero. */
 void drift_comparison_close(struct drift_compare *l);
 
-/* ---- drift_files.c ---- */
+/* ---- Function of drift_files.c ---- */
 
 /* Runs `hearsay drift FILE FILE ...`, which compares model files instead of peers. Returns an exit
  * code. */
 int drift_files(const struct options *o);
 
-/* ---- drift_watch.c ---- */
+/* ---- Function of drift_watch.c ---- */
 
 /* Runs --watch: compares the models and prints a line every --interval, until the run ends, no peer
  * can be reached, or a signal arrives. Returns an exit code. */
 int drift_watch(struct drift *d);
 
-/* ---- drift_print.c ---- */
+/* ---- Functions of drift_print.c ---- */
 
 /* Prints the peers' own estimates and the result of the comparison as text. */
 void drift_print_text(const struct drift *d);

@@ -50,7 +50,7 @@ static int make_room(struct drift_compare *l, size_t n_parts)
     return l->part == NULL || l->figure == NULL ? -ENOMEM : 0;
 }
 
-/* ---- Whole models ---- */
+/* ---- Comparing whole models ---- */
 
 int drift_compare_vectors(struct drift_compare *l, const struct segment *s, size_t n_segments,
                           const float *const *x, size_t n, bool layers)
@@ -93,7 +93,7 @@ int drift_compare_models(struct drift *d, bool layers)
     return err == 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "out of memory to compare the models");
 }
 
-/* ---- Sketches ---- */
+/* ---- Comparing sketches ---- */
 
 /* Divides the run's model into the same layers as the peers do when they compute sketches. Returns
  * CMD_OK, or CMD_FAILED after a message on stderr. */

@@ -43,7 +43,7 @@ uint64_t drift_newest_round(const struct drift *d)
     return most;
 }
 
-/* ---- The models ---- */
+/* ---- Fetching the models ---- */
 
 /* Returns the round for which the peers are asked to send their models. `tries`: number of earlier
  * attempts.
@@ -157,7 +157,7 @@ int drift_models(struct drift *d)
     return CMD_OK;
 }
 
-/* ---- The estimates ---- */
+/* ---- Fetching the peers' own estimates ---- */
 
 /* Returns true if the peer's own estimate is for the model that it has sent. A model from the
  * consensus phase never counts: the round counter has stopped there, so an estimate with the same

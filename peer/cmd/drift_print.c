@@ -74,7 +74,7 @@ static void put_pair(const struct drift_compare *l, const struct layers_figure *
         printf("%s and %s: %.4e", l->name[f->far[0]], l->name[f->far[1]], f->apart);
 }
 
-/* ---- Layers ---- */
+/* ---- Distances of the layers ---- */
 
 struct ranked
 {
@@ -162,7 +162,7 @@ static json_t *layers_array(const struct drift_compare *l, bool layers)
     return list;
 }
 
-/* ---- JSON ---- */
+/* ---- Printing JSON ---- */
 
 static json_t *exact_object(const struct drift *d)
 {
@@ -240,7 +240,7 @@ void drift_print_look_json(const struct drift_compare *l, const struct consensus
                    layers_array(l, layers)));
 }
 
-/* ---- Lines of text ---- */
+/* ---- Printing lines of text ---- */
 
 static void print_exact(const struct consensus *c, const char *when)
 {

@@ -64,7 +64,7 @@ static void evaluation_close(struct evaluation *e)
     cmd_loaded_close(&e->loaded);
 }
 
-/* ---- Data, model, evaluation ------------------------------------------ */
+/* ---- Reading data and model, and evaluating ---- */
 
 /* Evaluates the model with the same code as a peer. The trainer requires a training set and a
  * shard, but the evaluation uses no samples from them. */
@@ -103,7 +103,7 @@ static int write_logits(const struct options *o, const struct evaluation *e)
     return err < 0 ? cmd_cannot_write(o, "logits", path, err) : CMD_OK;
 }
 
-/* ---- Output ----------------------------------------------------------- */
+/* ---- Printing the result ---- */
 
 static double bits(const struct evaluation *e)
 {

@@ -48,7 +48,7 @@ struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in)
     return t;
 }
 
-/* ---- Figures ---- */
+/* ---- Figures of a model ---- */
 
 /* Returns the number of multiply-adds in the forward pass of one sample. Returns NaN if the model
  * has a sparse layer, because its work depends on the sample. */
@@ -81,7 +81,7 @@ static const char *metadata_value(const struct cmd_inspect *in, const char *key)
     return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
 }
 
-/* ---- Text output ---- */
+/* ---- Printing text ---- */
 
 static void shape_text(const struct cmd_inspect_tensor *t, char out[SHAPE_TEXT])
 {
@@ -287,7 +287,7 @@ static void print_text(const struct cmd_inspect *in)
     print_tensors(in);
 }
 
-/* ---- JSON output ---- */
+/* ---- Printing JSON ---- */
 
 static json_t *text_or_null(const char *text)
 {
@@ -365,7 +365,7 @@ static int print_json(const struct options *o, const struct cmd_inspect *in)
     return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON") : CMD_OK;
 }
 
-/* ---- The command ---- */
+/* ---- Running the command ---- */
 
 static bool ends_in(const char *text, const char *end)
 {

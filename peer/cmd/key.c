@@ -36,7 +36,7 @@ const struct option_row cmd_key_invite_rows[] = {
 };
 /* clang-format on */
 
-/* ---- key new ---- */
+/* ---- The command `key new` ---- */
 
 int cmd_key_new(const struct options *o)
 {
@@ -58,7 +58,7 @@ int cmd_key_new(const struct options *o)
     return CMD_OK;
 }
 
-/* ---- key identity ---- */
+/* ---- The command `key identity` ---- */
 
 int cmd_key_identity(const struct options *o)
 {
@@ -79,7 +79,7 @@ int cmd_key_identity(const struct options *o)
     return cmd_finish(o);
 }
 
-/* ---- key invite ---- */
+/* ---- The command `key invite` ---- */
 
 static const double longest_s = 366.0 * 86400;
 

@@ -107,7 +107,7 @@ static double seconds(const struct local *l)
     return (double)(uv_hrtime() - l->begin_ns) * 1e-9;
 }
 
-/* ---- Child processes ---- */
+/* ---- Watching the child processes ---- */
 
 /* Prints a note of peer i. Without --log-level only warnings and errors. */
 static void print_note(struct local *l, uint32_t i, const struct cmd_local_note *note)
@@ -415,7 +415,7 @@ static void spawn_all(struct local *l)
     finish_if_all_ended(l);
 }
 
-/* ---- Before the run ---- */
+/* ---- Checks and files before the run ---- */
 
 static int check(struct local *l)
 {
@@ -581,7 +581,7 @@ static int open_cluster(struct local *l)
     return CMD_OK;
 }
 
-/* ---- Main ---- */
+/* ---- Running the command ---- */
 
 static int train(struct local *l)
 {

@@ -50,7 +50,7 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
     return CMD_OK;
 }
 
-/* ---- Directories of the peers ---- */
+/* ---- Checking the directories of the peers ---- */
 
 #define FRESH "; restore the right directory, or use --fresh to move the whole run aside"
 
@@ -113,7 +113,7 @@ static int check_checkpoint(const struct options *o, const struct owner *w, cons
                     w->dir, checkpoint_store_name(slot), kept->name, kept->owner, name, key);
 }
 
-/* ---- Checkpoints of one run ---- */
+/* ---- Checking that all checkpoints are of one run ---- */
 
 /* Returns true if the checkpoints of peer `a` list peer `b` as a member. */
 static bool names(const struct owner *a, const struct owner *b)

@@ -75,7 +75,7 @@ static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *na
     return cmd_path(dir, r->out, r->name[i]) == 0 && cmd_path(path, dir, name) == 0;
 }
 
-/* ---- Lines from the peers ---- */
+/* ---- Reading lines from the peers ---- */
 
 /* Returns the number at `key` in a line from a peer. Returns NaN if the line has no such number. */
 static double number(const json_t *object, const char *key)
@@ -141,7 +141,7 @@ bool cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *t
     return is_note;
 }
 
-/* ---- Exact consensus distance ---- */
+/* ---- Computing the exact consensus distance ---- */
 
 struct summary_reader
 {
@@ -230,7 +230,7 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", a.error) : CMD_OK;
 }
 
-/* ---- The verdict ---- */
+/* ---- Deciding the verdict ---- */
 
 /* Computes the verdict from the exact consensus distance of the model files. The distances that the
  * peers report are not used. */
@@ -264,7 +264,7 @@ static void judge(struct cmd_local_result *r)
     verdict_judge(&r->outcome, f);
 }
 
-/* ---- Output ---- */
+/* ---- Printing the result ---- */
 
 /* Figures of the run, summed or compared over all peers. */
 struct totals

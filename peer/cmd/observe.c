@@ -213,7 +213,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     }
 }
 
-/* ---- Waiting ---- */
+/* ---- Waiting for answers and models ---- */
 
 /* Returns true if no more answers are expected. No lookup and no bootstrap dial may be in progress.
  * Each member must have failed or left, or it must have answered and its announced addresses must
@@ -313,7 +313,7 @@ void cmd_observe_refresh(struct cmd_observe *w, uint32_t ms)
     (void)uv_client_wait(w->client, ms, all_answered);
 }
 
-/* ---- Start and end ---- */
+/* ---- Starting and closing ---- */
 
 static int ask_bootstrap(struct cmd_observe *w)
 {

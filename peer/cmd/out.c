@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Owner of the directory ---- */
+/* ---- Checking and claiming the directory ---- */
 
 static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *why)
 {
@@ -83,7 +83,7 @@ void cmd_out_close(struct cmd_out *out)
     outdir_close(&out->held);
 }
 
-/* ---- The end of a run ---- */
+/* ---- Writing the end of a run ---- */
 
 int cmd_out_write_summary(const struct options *o, const char *dir, json_t *summary, bool finished,
                           int exit_code)

@@ -224,7 +224,7 @@ static int take_run(struct peer *p)
     return CMD_OK;
 }
 
-/* ---- The output directory ---- */
+/* ---- Reading the output directory ---- */
 
 /* Parses the run description from the run.txt in --out into `*there`. Returns CMD_OK, or CMD_USAGE
  * after a message on stderr. */
@@ -326,7 +326,7 @@ static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR
     return -EINVAL;
 }
 
-/* ---- Configuration of the node ---- */
+/* ---- Configuring the node ---- */
 
 /* Makes the trainer of the run. This is a callback of the node. Fails if the disk has no room for
  * the model, because the result could then not be stored. */
@@ -382,7 +382,7 @@ static int take_options(struct peer *p)
     return code;
 }
 
-/* ---- The data ---- */
+/* ---- Reading the data ---- */
 
 /* Reads the data. If this peer does not begin the run, the data kind is known only from --data.
  * Synthetic data are generated again later if the run has another seed. */
@@ -447,7 +447,7 @@ static int prepare_moments(struct peer *p)
     return code;
 }
 
-/* ---- Main ---- */
+/* ---- Running the command ---- */
 
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
 {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- While the peer runs ---- */
+/* ---- Notes while the peer runs ---- */
 
 void cmd_peer_report_note(void *self, enum note_level level, const char *module, const char *text)
 {
@@ -38,7 +38,7 @@ void cmd_peer_report_note(void *self, enum note_level level, const char *module,
                 level == NOTE_WARNING ? ": warning" : "", text);
 }
 
-/* ---- The trace ---- */
+/* ---- Writing the trace and the progress ---- */
 
 int cmd_peer_report_open_trace(struct cmd_peer_report *r)
 {
@@ -119,7 +119,7 @@ void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o)
     cmd_progress_open(&r->progress, stderr);
 }
 
-/* ---- Files ---- */
+/* ---- Writing the files ---- */
 
 const char *cmd_peer_report_store(void *self, const struct node *n)
 {
@@ -140,7 +140,7 @@ const char *cmd_peer_report_trained_on(void *self)
     return cmd_training_trained_on(r->training, r->trained_on);
 }
 
-/* ---- The end ---- */
+/* ---- Reporting the end of the run ---- */
 
 /* Prints the round from which a stopped peer will resume. The peer has two checkpoints. It resumes
  * from the newest one for which all other peers have a checkpoint, too. */

@@ -112,7 +112,7 @@ struct probe
     uint32_t n_members; /* Number of members in the peer's list, without members that have left. */
 };
 
-/* ---- Output of one step ---- */
+/* ---- Printing the result of one step ---- */
 
 static double since(uint64_t begin_ns)
 {
@@ -362,7 +362,7 @@ static void say_rest(struct probe *p)
             error_s + 0.001);
 }
 
-/* ---- Announced addresses ----------------------------------------------- */
+/* ---- Calling the addresses that a peer announces ---- */
 
 static bool is_looked_up(void *self)
 {
@@ -475,7 +475,7 @@ static int visit(struct probe *p)
     return CMD_OK;
 }
 
-/* ---- Result ---- */
+/* ---- Printing the result, and the command ---- */
 
 /* Returns the name of the first step that worked at no address. Only the steps up to `run` count
  * (without a key up to `tcp`). Returns NULL if each of them worked at one address at least. */

@@ -279,7 +279,7 @@ static void figures_of(struct progress_line *l, const struct progress_rate *g,
     add_rest(l, w);
 }
 
-/* ---- Output ---- */
+/* ---- Drawing the display ---- */
 
 static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, uint32_t columns)
 {
@@ -373,7 +373,7 @@ void cmd_progress_end_line(struct cmd_progress *p)
     p->drawn = false;
 }
 
-/* ---- Progress of reading data ---- */
+/* ---- Showing progress while data are read ---- */
 
 void cmd_progress_read_end(struct cmd_progress_reading *r)
 {

@@ -54,7 +54,7 @@ struct scenario
     bool begun;
 };
 
-/* ---- Actions ---- */
+/* ---- Executing actions ---- */
 
 static int on_kill(struct scenario *s, struct sim_world *w, uint32_t i, double times)
 {
@@ -217,7 +217,7 @@ void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct 
     }
 }
 
-/* ---- Parsing ---- */
+/* ---- Parsing the file ---- */
 
 struct reading
 {

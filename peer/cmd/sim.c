@@ -148,7 +148,7 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
     s->failed |= p.diverged[0] == '\0';
 }
 
-/* ---- The trace ---- */
+/* ---- Writing the trace and the progress ---- */
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
@@ -258,7 +258,7 @@ static void measured(void *self, uint32_t peer)
     tell_lines(s, l, diary_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
 }
 
-/* ---- Files ---- */
+/* ---- Opening and writing files ---- */
 
 /* Examines the directory of --out. `names` lists options that are not in the run description but
  * change the simulation. Their values are stored in run.txt, and a repeated command must have the
@@ -338,7 +338,7 @@ static uint64_t write_lines(struct simulation *s)
     return n;
 }
 
-/* ---- The run ---- */
+/* ---- Running the simulation ---- */
 
 static int open_peers(struct simulation *s, struct run *run)
 {

@@ -54,7 +54,7 @@ static const char *name_of(const struct cmd_observe *w, const uint8_t id[WIRE_ID
     return "?";
 }
 
-/* ---- JSON ------------------------------------------------------------- */
+/* ---- Printing JSON ---- */
 
 static json_t *edges_array(const struct cmd_observe *w, const struct wire_status *s)
 {
@@ -124,7 +124,7 @@ static void print_json(const struct cmd_observe *w)
     json_decref(all);
 }
 
-/* ---- Table ------------------------------------------------------------ */
+/* ---- Printing the table ---- */
 
 /* Writes the round and the number of rounds, such as "764/12500", or "-" if the peer has no run
  * yet. */

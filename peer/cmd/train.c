@@ -66,7 +66,7 @@ const char *const cmd_train_keys[] = {"model",     "norm",
                                       "outer",     "local-steps",
                                       NULL};
 
-/* ---- Before training ---- */
+/* ---- Steps before training ---- */
 
 /* Builds the run description of a run with one peer from the flags. Returns CMD_OK, or an exit code
  * after a message on stderr. */
@@ -172,7 +172,7 @@ static int open_out(struct cmd_train *t)
     return code;
 }
 
-/* ---- Training --------------------------------------------------------- */
+/* ---- Training and evaluating ---- */
 
 /* Returns the number of rounds after which the present epoch is complete, but at most the number of
  * rounds of the run. */
@@ -306,7 +306,7 @@ static int train(struct cmd_train *t)
     return CMD_OK;
 }
 
-/* ---- After training ---- */
+/* ---- Steps after training ---- */
 
 /* Ends an interrupted run: writes a checkpoint and the present model, but no result. Returns
  * CMD_INTERRUPTED, or another exit code if a step failed. */

@@ -52,7 +52,7 @@ static void fields(struct cmd_train *t, struct state *s)
     outer_optimiser_state(&t->outer, s);
 }
 
-/* ---- At the start ---- */
+/* ---- Resuming from a checkpoint at the start ---- */
 
 static int checkpoint_refuse(const struct cmd_train *t, const struct checkpoint_file *m,
                              const char *why, bool no_memory)
@@ -131,7 +131,7 @@ int cmd_train_checkpoint_open(struct cmd_train *t)
                    : CMD_OK;
 }
 
-/* ---- During training ---- */
+/* ---- Writing checkpoints during training ---- */
 
 static void write_one(struct cmd_train *t)
 {
@@ -198,7 +198,7 @@ void cmd_train_checkpoint_stop(struct cmd_train *t)
     close_writer(t);
 }
 
-/* ---- At the end ---- */
+/* ---- Writing the model at the end ---- */
 
 static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
 {

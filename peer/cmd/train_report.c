@@ -15,7 +15,7 @@
 
 static const double bit = 0.69314718055994530942; /* One bit of information in nats: ln 2. */
 
-/* ---- Figures ---------------------------------------------------------- */
+/* ---- Figures of the run so far ---- */
 
 static double mean_loss(const struct cmd_train_sums *s)
 {
@@ -69,7 +69,7 @@ static uint64_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
 }
 
-/* ---- Lines ------------------------------------------------------------ */
+/* ---- Lines of progress and of metrics.jsonl ---- */
 
 /* Returns the number of decimals with which an epoch is shown: 0 at the end of an epoch ("3"), 2
  * within an epoch ("2.35"). */
@@ -184,7 +184,7 @@ void cmd_train_write_line(struct cmd_train *t)
     t->since = (struct cmd_train_sums){0};
 }
 
-/* ---- The result ------------------------------------------------------- */
+/* ---- Printing the result ---- */
 
 /* Returns the JSON object that --json prints at the end, but without "out". Returns NULL if there
  * is no memory. */

@@ -364,7 +364,7 @@ int cmd_training_complete_run(struct cmd_training *t, struct run_flags *flags, d
     return err == 0 && t->init_path != NULL ? fix_init(t, flags, run, error) : err;
 }
 
-/* ---- The trainer ---- */
+/* ---- Making the trainer ---- */
 
 static void close_trainer(struct cmd_training *t)
 {

@@ -43,7 +43,7 @@ static const char *state_of(const struct watch_member *m)
     return m->left ? "left" : m->reached ? "silent" : "unreachable";
 }
 
-/* ---- Head of the page ---- */
+/* ---- Writing the head of the page ---- */
 
 struct tally
 {
@@ -185,7 +185,7 @@ static void put_figures(struct page *p, const struct tally *t)
     put(p, line);
 }
 
-/* ---- Lines of the members ---- */
+/* ---- Writing the lines of the members ---- */
 
 static const char *name_of(const struct watch_facts *f, const uint8_t id[WIRE_ID_BYTES])
 {

@@ -18,7 +18,7 @@ static void write_head(struct text *t, const char *name, const char *type, const
     text_add(t, "# HELP hearsay_%s %s\n# TYPE hearsay_%s %s\n", name, help, name, type);
 }
 
-/* ---- The rows of figure_all[] ------------------------------------------- */
+/* ---- Metrics from the rows of figure_all[] ---- */
 
 /* Appends the sample line of a figure. */
 static void write_sample(struct text *t, const struct figure *f, double number)
@@ -46,7 +46,7 @@ static void write_figures(struct text *t, const struct figure_values *v)
     }
 }
 
-/* ---- Metrics of several values ------------------------------------------ */
+/* ---- Metrics with labels or several values ---- */
 
 /* Appends a label value in quotes, escaped as Prometheus' text format requires. */
 static void write_value(struct text *t, const char *value)

@@ -9,7 +9,7 @@
 
 static const char plain[] = "text/plain; charset=utf-8";
 
-/* ---- Contents of the paths ---- */
+/* ---- Writing the answer of each path ---- */
 
 static unsigned write_page(struct routes *r, struct text *t, const struct snapshot *s,
                            int64_t now_us)
@@ -70,7 +70,7 @@ static const struct route
     {"/readyz", plain, write_ready, -1, NULL},
 };
 
-/* ---- Choice of the path ---- */
+/* ---- Choosing the answer of a request ---- */
 
 static bool is_read(const char *method)
 {

@@ -65,7 +65,7 @@ static int64_t now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* ---- Connections -------------------------------------------------------- */
+/* ---- Accepting connections ---- */
 
 /* Gives the HTTP thread the lowest priority, because training is more important. On Linux each
  * thread has its own priority. */
@@ -127,7 +127,7 @@ static void on_connection(void *self, struct MHD_Connection *c, void **of_socket
         remove_client(s, info->connect_fd);
 }
 
-/* ---- Answers ------------------------------------------------------------ */
+/* ---- Answering requests ---- */
 
 static struct MHD_Response *response_of(struct routes_answer *a)
 {
@@ -254,7 +254,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
     return is_for_us(self, c) ? answer(self, c, method, path) : answer_stranger(c);
 }
 
-/* ---- Begin and end ------------------------------------------------------ */
+/* ---- Starting and stopping the server ---- */
 
 static uint16_t port_of(int fd)
 {

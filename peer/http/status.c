@@ -21,7 +21,7 @@ static void set(json_t *j, const char *name, json_t *value)
     (void)json_object_set_new(j, name, value);
 }
 
-/* ---- Lists -------------------------------------------------------------- */
+/* ---- Lists of members and edges ---- */
 
 /* Makes the list of members. Only this peer's loss is given: members do not send their losses to
  * each other. */
@@ -101,7 +101,7 @@ static json_t *counts_of(const struct snapshot_count *count, uint32_t n)
     return all;
 }
 
-/* ---- The graph ---------------------------------------------------------- */
+/* ---- The graph of the peers ---- */
 
 /* Appends the graph. Edges are pairs of vertices, and the members list says which member is which
  * vertex. The topology spec needs no escaping, because a canonical spec has no character that JSON
@@ -121,7 +121,7 @@ static void add_graph(struct text *t, const struct snapshot_graph *g)
         text_add(t, "]}");
 }
 
-/* ---- The history -------------------------------------------------------- */
+/* ---- The history of figures ---- */
 
 static void add_real(struct text *t, const char *name, double x)
 {
@@ -174,7 +174,7 @@ static void add_history(struct text *t, struct status_history *h, const struct h
     text_add(t, "]");
 }
 
-/* ---- The object --------------------------------------------------------- */
+/* ---- The whole JSON object ---- */
 
 /* Sets name, run and health of the peer, which are known before the first snapshot. */
 static void set_standing(json_t *j, const struct snapshot *s, int64_t now_us)

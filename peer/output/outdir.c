@@ -36,7 +36,7 @@ static const char *const result_files[] = {
     "promise"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
-/* ---- Paths. ---- */
+/* ---- Paths and directories. ---- */
 
 static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
 {
@@ -93,7 +93,7 @@ __attribute__((format(printf, 3, 4))) static int fail(char why[OUTDIR_WHY_MAX], 
     return err;
 }
 
-/* ---- Content of a directory. ---- */
+/* ---- Finding out which run a directory holds. ---- */
 
 /* Tests whether `name` is `peer-N`, the directory of one peer of `hearsay local` or `hearsay
  * sim`. */
@@ -177,7 +177,7 @@ static bool find_overwritten(const char *path, const char *text, char why[OUTDIR
     return found;
 }
 
-/* ---- Finished runs. ---- */
+/* ---- Results of finished runs. ---- */
 
 /* Tests whether every model that `summary` lists exists. With several peers the summary has one
  * entry per peer, and the model is required only where the entry has the key "model". */
@@ -232,7 +232,7 @@ enum outdir_state outdir_inspect(const char *path, const char *text, char why[OU
     return summary != NULL ? OUTDIR_FINISHED : OUTDIR_UNFINISHED;
 }
 
-/* ---- The lock. ---- */
+/* ---- Locking the directory. ---- */
 
 static long read_pid(int fd)
 {

@@ -19,7 +19,7 @@ struct line
     size_t n_key, n_value;
 };
 
-/* ---- Writing. ---- */
+/* ---- Writing an identity text. ---- */
 
 static bool is_plain(char c)
 {
@@ -53,7 +53,7 @@ void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
     memcpy(out + at, run_text, n + 1);
 }
 
-/* ---- Reading. ---- */
+/* ---- Reading an identity text. ---- */
 
 /* Reads the line at `*at` and moves `*at` past it. Returns false at the end of the text. A line
  * without '=' becomes a key with an empty value. */
@@ -101,7 +101,7 @@ const char *run_identity_run_text(const char *text)
     return text;
 }
 
-/* ---- Differences. ---- */
+/* ---- Listing the keys that differ. ---- */
 
 static void add(char why[RUN_IDENTITY_WHY_MAX], const char *text, size_t n)
 {

@@ -619,7 +619,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     return err != 0 ? err : check_tolerate(r, error);
 }
 
-/* ---- The table. ---- */
+/* ---- The table of core keys. ---- */
 
 /* clang-format off */
 const struct run_key run_core_keys[] = {

@@ -51,7 +51,7 @@ int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sente
     return -EINVAL;
 }
 
-/* ---- Text -> canonical text. ---- */
+/* ---- Converting a text to its canonical text. ---- */
 
 /* Writes "'auto' or ", for an error message, if the key also accepts a word such as "auto".
  * Otherwise writes "". */

@@ -26,7 +26,7 @@ enum {
     ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_..." or "--...", in bytes with the NUL. */
 };
 
-/* ---- Rows. ---- */
+/* ---- Finding options in the tables. ---- */
 
 static const struct option_row *find_row(const struct option_row *rows, const char *name)
 {
@@ -276,7 +276,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     return v->row->many ? add_operand(o, v, error) : 0;
 }
 
-/* ---- The command line. ---- */
+/* ---- Reading the command line. ---- */
 
 static bool is_run_key(const struct command *command, const char *name)
 {
@@ -469,7 +469,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
     return OPTIONS_OK;
 }
 
-/* ---- The environment. ---- */
+/* ---- Reading the environment. ---- */
 
 /* Reads from the environment those options that the command line has not set. Returns 0, or -EINVAL
  * with a message. */
@@ -494,7 +494,7 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
     return 0;
 }
 
-/* ---- The --config file. ---- */
+/* ---- Reading the --config file. ---- */
 
 /* Stores one setting of the --config file. Ignores the setting if the command line or the
  * environment has set this option, or an option that excludes it. `seen`: for each option, the line

@@ -20,7 +20,7 @@ const struct option_row options_shared_rows[] = {
      .help = "print the given options as such a file, with the defaults as comments, and exit"},
     {.name = NULL}};
 
-/* ---- Reading. ---- */
+/* ---- Reading settings. ---- */
 
 static const char blanks[] = " \t\r";
 
@@ -121,7 +121,7 @@ int options_setting_next(char **at, unsigned *line, struct options_setting *s,
     return 0;
 }
 
-/* ---- Writing. ---- */
+/* ---- Writing settings. ---- */
 
 /* Text that is being written into a buffer of `cap` bytes. `n` also counts characters that did not
  * fit. */

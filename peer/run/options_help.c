@@ -112,7 +112,7 @@ static void put_operands(struct page *p, const struct option_row *rows)
         put(p, "\n");
 }
 
-/* ---- Topics. ---- */
+/* ---- Grouping options by topic. ---- */
 
 /* Topics of the help of a command with many options: one paragraph each, in this order. An option
  * belongs to the first topic that names it. The last topic takes the options that no topic names.

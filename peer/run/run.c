@@ -149,7 +149,7 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
     }
 }
 
-/* ---- The canonical text. ---- */
+/* ---- Writing the canonical text. ---- */
 
 /* Returns the name of a key in the run description. A key that was renamed keeps its former name
  * there, because peers, checkpoints and model files of other versions compare and parse the
@@ -213,7 +213,7 @@ static int resolve(const struct run *r, const struct run_key *key, char value[RU
     return key->resolve(r, value, error);
 }
 
-/* ---- Flags. ---- */
+/* ---- Setting flags and reading their values. ---- */
 
 /* A value with control characters is refused, because it would break the lines of the run
  * description or confuse a terminal. */

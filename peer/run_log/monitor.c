@@ -14,7 +14,7 @@
 
 enum { EVERY_MS = 1000 };
 
-/* ---- The address ----------------------------------------------------------- */
+/* ---- The address of the HTTP server ---- */
 
 int diary_monitor_split(const char *given, char host[UV_RESOLVE_HOST_MAX + 1], uint16_t *port)
 {
@@ -97,7 +97,7 @@ int diary_monitor_open(struct diary_monitor *m, const char *given, const struct 
     return 0;
 }
 
-/* ---- A snapshot ------------------------------------------------------------ */
+/* ---- Filling a snapshot ---- */
 
 static void fill_run(struct snapshot *s, const struct run *run)
 {
@@ -229,7 +229,7 @@ static void on_tick(uv_timer_t *timer)
     server_publish(m->server);
 }
 
-/* ---- Start and stop -------------------------------------------------------- */
+/* ---- Starting and stopping ---- */
 
 /* The timer is unreferenced, so that it does not keep the event loop running on its own. */
 void diary_monitor_start(struct diary_monitor *m, uv_loop_t *loop, struct uv_driver *d)

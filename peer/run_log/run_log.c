@@ -32,7 +32,7 @@ __attribute__((format(printf, 3, 4))) static void note(struct run_log *d, enum n
     d->note(d->self, level, "run_log", text);
 }
 
-/* ---- Metrics lines ---- */
+/* ---- Writing metrics lines ---- */
 
 int run_log_reserve_space(struct run_log *d, size_t n_params, char error[RUN_ERROR_MAX])
 {
@@ -122,7 +122,7 @@ uint32_t run_log_lines_retry_ms(struct run_log *d)
     return (uint32_t)(wait_us / 1000) + (wait_us > 0);
 }
 
-/* ---- The model ---- */
+/* ---- Storing the model and the promise ---- */
 
 bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n)
 {
@@ -203,7 +203,7 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     return d->unstored ? d->why : NULL;
 }
 
-/* ---- The end ---- */
+/* ---- Closing at the end of the run ---- */
 
 void run_log_release_space(struct run_log *d)
 {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- The verdict ---- */
+/* ---- Deciding the verdict ---- */
 
 json_t *diary_verdict(const struct verdict *o, const struct verdict_facts *f)
 {
@@ -68,7 +68,7 @@ bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code
     return !failed && d->stored && !f->stopped;
 }
 
-/* ---- summary.json ---- */
+/* ---- Writing summary.json ---- */
 
 /* Returns an object with the fields of a metrics line, and with the fields that are known only at
  * the end of the run. */

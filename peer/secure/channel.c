@@ -27,7 +27,7 @@ static const uint8_t prologue[] = {'h', 'e', 'a', 'r', 's', 'a', 'y', '/', '1'};
 static const char static_domain[] = "hearsay static key";
 enum { DOMAIN_BYTES = sizeof static_domain - 1, BINDING_BYTES = DOMAIN_BYTES + NOISE_KEY };
 
-/* ---- Identity. ---- */
+/* ---- Identities and signatures. ---- */
 
 void channel_identity_from_seed(struct channel_identity *id, const uint8_t seed[32])
 {
@@ -87,7 +87,7 @@ static bool check_hello(const uint8_t hello[CHANNEL_PAYLOAD], const uint8_t nois
     return channel_verify(hello, signed_bytes, sizeof signed_bytes, hello + CHANNEL_ID);
 }
 
-/* ---- Handshake. ---- */
+/* ---- The handshake. ---- */
 
 void channel_init(struct channel *c, bool initiator, const struct channel_identity *identity,
                   const uint8_t psk[CHANNEL_KEY], const uint8_t ephemeral[32])
@@ -246,7 +246,7 @@ int channel_handshake(struct channel *c, const uint8_t *in, size_t n_in, uint8_t
     return fail(c);
 }
 
-/* ---- Records. ---- */
+/* ---- Sealing and opening records. ---- */
 
 /* Returns whether records of this kind (REKEY or CLOSE) have no data. */
 static bool bare(enum channel_kind kind)

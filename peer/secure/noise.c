@@ -12,7 +12,7 @@ static_assert((int)crypto_hash_sha256_BYTES == (int)NOISE_KEY, "HASHLEN");
 static_assert((int)crypto_auth_hmacsha256_BYTES == (int)NOISE_KEY, "HASHLEN");
 static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)NOISE_TAG, "tag");
 
-/* ---- CipherState (section 5.1). ---- */
+/* ---- CipherState: encryption with a counter (section 5.1). ---- */
 
 /* Writes a nonce: 32 zero bits, then the counter in little-endian order (section 12.3). */
 static void nonce_bytes(uint64_t n, uint8_t out[12])
@@ -60,7 +60,7 @@ void noise_rekey(struct noise_cipher *c)
     sodium_memzero(out, sizeof out);
 }
 
-/* ---- HKDF (section 4.3). ---- */
+/* ---- HKDF: derivation of keys (section 4.3). ---- */
 
 static void hmac(const uint8_t key[NOISE_KEY], const uint8_t *m, size_t n, uint8_t last,
                  uint8_t out[NOISE_KEY])
@@ -90,7 +90,7 @@ static void hkdf(const uint8_t ck[NOISE_KEY], const uint8_t *input, size_t n, ui
     sodium_memzero(block, sizeof block);
 }
 
-/* ---- SymmetricState (section 5.2). ---- */
+/* ---- SymmetricState: keys and hash of the handshake (section 5.2). ---- */
 
 static void mix_hash(struct noise *s, const uint8_t *bytes, size_t n)
 {

@@ -245,7 +245,7 @@ static const char *fallback_of_lr(const struct run_flags *f)
     return strcmp(model, "logreg") == 0 && rows ? "0.1" : "0.02";
 }
 
-/* ---- The table. ---- */
+/* ---- The table of the trainer's keys. ---- */
 
 #define FIELD(f) RUN_OWN_FIELD(struct sgd_values, f)
 

@@ -99,7 +99,7 @@ struct trace_peer *trace_add_peer(struct trace *t, const char *name)
     return p;
 }
 
-/* ---- lines ---- */
+/* ---- writing lines ---- */
 
 /* Writes a line. `p` NULL: the line belongs to no peer. */
 __attribute__((format(printf, 4, 5))) static void put(struct trace *t, const struct trace_peer *p,
@@ -133,7 +133,7 @@ void trace_mark(struct trace *t, int64_t now_us, const char *text)
     put(t, NULL, now_us, "---- %s", text);
 }
 
-/* ---- names ---- */
+/* ---- names of peers and epochs ---- */
 
 /* Writes the name of the peer `id`, and returns true. If the name is not known, writes the first
  * bytes of the identity, and returns false. */
@@ -166,7 +166,7 @@ static uint64_t number_epoch(void *self, uint64_t epoch)
     return t->n_epochs;
 }
 
-/* ---- sessions ---- */
+/* ---- sessions of a traced peer ---- */
 
 static struct session *session_find(struct trace_peer *p, uint32_t link)
 {
@@ -201,7 +201,7 @@ static struct session *session_up(struct trace_peer *p, const struct node *n,
     return NULL;
 }
 
-/* ---- messages ---- */
+/* ---- describing messages ---- */
 
 /* Records the delta. Returns whether it is of the same epoch as the last delta recorded from this
  * peer, and of the next round. The trace leaves out such a delta. It shows the first delta of an
@@ -255,7 +255,7 @@ static void receive(struct trace_peer *p, const struct node *n, const struct nod
         put(t, p, ev->now_us, "<- %s  %s", s != NULL ? s->name : "?", text);
 }
 
-/* ---- events ---- */
+/* ---- describing events ---- */
 
 /* Describes an event that is not a message. Returns false if the trace leaves the event out,
  * because it repeats or changes nothing by itself. */
@@ -338,7 +338,7 @@ void trace_event(struct trace_peer *p, const struct node *n, const struct node_e
         put(p->trace, p, ev->now_us, "%s", text);
 }
 
-/* ---- state of a peer ---- */
+/* ---- describing the state of a peer ---- */
 
 /* Returns the hash of the bytes by FNV-1a, continued from `hash`. */
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)

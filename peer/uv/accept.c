@@ -59,7 +59,7 @@ static struct uv_link *slot_for_stranger(struct uv_accept *a)
     return n_free > a->limits.reserve ? found : NULL;
 }
 
-/* ---- Limits ----------------------------------------------------------- */
+/* ---- Limits of half-open connections ---- */
 
 /* Adds a link to the half-open links. uncount() removes the link when it becomes a session or
  * ends. */
@@ -120,7 +120,7 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
     return n_from(a, l->host) > most;
 }
 
-/* ---- Connections ------------------------------------------------------ */
+/* ---- Accepting connections ---- */
 
 /* Returns whether an accepted connection may continue. If its address exceeds its rate limit, the
  * first handshake message must have arrived already, and this function answers the message.
@@ -281,7 +281,7 @@ void uv_accept_ended(struct uv_accept *a, struct uv_link *l)
         take_connection(a);
 }
 
-/* ---- Begin and end ---------------------------------------------------- */
+/* ---- Opening and closing the acceptor ---- */
 
 static void close_copy(struct uv_accept *a)
 {

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Reading ---------------------------------------------------------- */
+/* ---- Reading the file ---- */
 
 /* Reads the members file into `text`. Reads at most one byte more than the largest valid file has,
  * so that a larger file is detected. O_NONBLOCK is set so that opening a named pipe cannot block
@@ -54,7 +54,7 @@ int uv_roster_read(struct allow_list *f, const char *path, char error[UV_ROSTER_
     return err;
 }
 
-/* ---- Polling ---------------------------------------------------------- */
+/* ---- Polling the file ---- */
 
 static struct uv_roster_mark look_at(const char *path)
 {

@@ -15,7 +15,7 @@
 
 enum { BACKLOG = 512 };
 
-/* ---- Output ----------------------------------------------------------- */
+/* ---- Reading the output of a child ---- */
 
 static void settle(struct uv_cluster_child *k)
 {
@@ -67,7 +67,7 @@ static void on_output(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         uv_close((uv_handle_t *)s, on_output_closed);
 }
 
-/* ---- Processes -------------------------------------------------------- */
+/* ---- Ending processes ---- */
 
 static void on_process_closed(uv_handle_t *h)
 {
@@ -194,7 +194,7 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env)
     return err;
 }
 
-/* ---- Begin and end ---------------------------------------------------- */
+/* ---- Opening and closing ---- */
 
 static int listen_anywhere(struct uv_cluster_child *k)
 {

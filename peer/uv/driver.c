@@ -35,7 +35,7 @@ void uv_driver_defaults(struct uv_driver_config *c)
     };
 }
 
-/* ---- The end ---------------------------------------------------------- */
+/* ---- Stopping and closing the driver ---- */
 
 static void on_closed(uv_handle_t *h)
 {
@@ -206,7 +206,7 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         _exit(1); /* End of file on the parent's pipe: the parent process has ended. */
 }
 
-/* ---- Begin and close -------------------------------------------------- */
+/* ---- Opening the driver ---- */
 
 /* Initialises the driver's own handles except the signal handles. None of these calls can fail. */
 static void init_handles(struct uv_driver *d)

@@ -20,7 +20,7 @@ enum {
 static void carry_out(struct uv_driver *d);
 static void schedule_wake(struct uv_driver *d);
 
-/* ---- Events ----------------------------------------------------------- */
+/* ---- Passing events to the node ---- */
 
 /* node_step() handles the event and carry_out() performs its effects before this function returns.
  * No callback of libuv runs in between. */
@@ -266,7 +266,7 @@ static void schedule_wake(struct uv_driver *d)
     uv_timer_start(&d->wake, on_wake, ms, 0);
 }
 
-/* ---- Effects ---------------------------------------------------------- */
+/* ---- Carrying out the node's effects ---- */
 
 static void fail_dial(struct uv_driver *d, uint32_t tag)
 {

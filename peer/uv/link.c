@@ -31,7 +31,7 @@ static void on_deadline(uv_timer_t *timer);
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* ---- The end ---------------------------------------------------------- */
+/* ---- Ending a link ---- */
 
 static void finish(struct uv_link *l)
 {
@@ -126,7 +126,7 @@ static void on_deadline(uv_timer_t *timer)
     }
 }
 
-/* ---- Handshake -------------------------------------------------------- */
+/* ---- The handshake ---- */
 
 static void on_handshake_written(uv_write_t *request, int status)
 {
@@ -241,7 +241,7 @@ void uv_link_take(struct uv_link *l)
     take_handshake(l, 0);
 }
 
-/* ---- Reading ---------------------------------------------------------- */
+/* ---- Reading and sending ---- */
 
 /* Gives libuv the buffer for the next read. During the handshake the buffer has only room for the
  * rest of the current message, so that bytes after this message stay in the kernel. */
@@ -301,7 +301,7 @@ struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us)
     return uv_session_carried(l, rtt_us);
 }
 
-/* ---- Beginnings ------------------------------------------------------- */
+/* ---- Starting a link ---- */
 
 static void set_options(struct uv_link *l)
 {
@@ -390,7 +390,7 @@ int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *serv
     return 0;
 }
 
-/* ---- Dialling --------------------------------------------------------- */
+/* ---- Dialling an address ---- */
 
 /* Continues a dial with a new socket, because a socket that failed to connect cannot be reused. */
 static void on_retry_closed(uv_handle_t *h)

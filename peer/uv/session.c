@@ -11,7 +11,7 @@
 
 static void pump(struct uv_link *l);
 
-/* ---- Queues ----------------------------------------------------------- */
+/* ---- The queues of messages ---- */
 
 /* Removes the first item of a queue. Keeps the item for a later message, or frees it if
  * UV_SESSION_SPARES items are kept already. */
@@ -104,7 +104,7 @@ void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *hea
         uv_link_end(l, -ENOBUFS, false);
 }
 
-/* ---- Sending ---------------------------------------------------------- */
+/* ---- Sealing and sending ---- */
 
 static void seal(struct uv_link *l, struct uv_session_chunk *c, const struct frame_record *r)
 {
@@ -253,7 +253,7 @@ void uv_session_hangup(struct uv_link *l)
     pump(l);
 }
 
-/* ---- Receiving -------------------------------------------------------- */
+/* ---- Receiving and decrypting ---- */
 
 uv_buf_t uv_session_room(struct uv_link *l)
 {
@@ -354,7 +354,7 @@ void uv_session_read(struct uv_link *l, size_t n)
     tell_heard(l);
 }
 
-/* ---- Begin and end ---------------------------------------------------- */
+/* ---- Opening and closing a session ---- */
 
 int uv_session_open(struct uv_link *l)
 {

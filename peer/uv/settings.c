@@ -52,7 +52,7 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
     return 0;
 }
 
-/* ---- Addresses ---------------------------------------------------------- */
+/* ---- Lists of addresses ---- */
 
 static int cut_list(const struct options *o, const char *option, uint32_t max,
                     struct settings_list *list, char error[SETTINGS_ERROR_MAX])

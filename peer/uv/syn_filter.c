@@ -17,7 +17,7 @@ void syn_filter_init(struct syn_filter *s, const struct syn_filter_limits *limit
     *s = (struct syn_filter){.limits = *limits, .since_ms = now_ms};
 }
 
-/* ---- Most frequent addresses ---- */
+/* ---- Finding the most frequent addresses ---- */
 
 static uint32_t word(const uint8_t *p)
 {
@@ -114,7 +114,7 @@ bool syn_filter_is_on(const struct syn_filter *s)
     return on;
 }
 
-/* ---- BPF program ------------------------------------------------------- */
+/* ---- Making the BPF program ---- */
 
 #ifdef __linux__
 

@@ -43,7 +43,7 @@ static int64_t now_us(void)
     return (int64_t)(uv_hrtime() / 1000);
 }
 
-/* ---- The thread ---- */
+/* ---- Functions of the writer thread ---- */
 
 static int64_t own_cpu_us(void)
 {
@@ -90,7 +90,7 @@ static void run(void *arg)
     uv_mutex_unlock(&j->mutex);
 }
 
-/* ---- The loop ---- */
+/* ---- Functions of the loop thread ---- */
 
 static void free_job(struct uv_writer_job *j)
 {

@@ -21,7 +21,7 @@ refuses()
     fi
 }
 
-# ---- Flags. ----
+# ---- How flags are checked. ----
 
 check "keygen" eval '"$HEARSAY" key new keygen.key 2>keygen.err'
 
@@ -199,7 +199,7 @@ for command in train local peer sim status drift topology compressors key "key n
     check "$command --help" eval "\"\$HEARSAY\" $command --help >help.out 2>&1 && grep -q usage help.out"
 done
 
-# ---- Data. ----
+# ---- How data are checked. ----
 
 # data_refused TEXT REGEX SPOIL: runs the command SPOIL, which damages a valid data set. Checks that `local` and `eval` refuse
 # the data set with a message that matches REGEX.
@@ -278,7 +278,7 @@ refuses "--init of another model" "$model" train --model lenet5 --data mnist:goo
 refuses "--init of no model" '--init: zero.safetensors: not a safetensors file' local --peers 2 --model logreg --data mnist:good --rounds 1 \
     --init zero.safetensors
 
-# ---- Keys, ports, names, runs. ----
+# ---- Keys, ports, names and runs. ----
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 check "  only the owner can read the key file" [ "$(stat -c %a cluster.key)" = 600 ]

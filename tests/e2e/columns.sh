@@ -25,7 +25,7 @@ refused()
         '[ "$code" = 2 ] && [ "$(grep -c . refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err'
 }
 
-# ---- A model file. ----
+# ---- A model file describes its columns. ----
 
 bounded "$HEARSAY" train "${model[@]}" --data csv:train.csv,test=test.csv --rounds 500 --out m --json >train.json 2>train.err
 check "a table is learnt: $(accuracy train.json) %" within "$(accuracy train.json)" 93 100

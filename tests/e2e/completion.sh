@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# ---- --version. ----
+# ---- The output of --version. ----
 
 check "--version begins with the version" [ "$("$HEARSAY" --version | head -n 1 | grep -cE '^hearsay [0-9]+\.[0-9]+\.[0-9]+$')" = 1 ]
 check "  --version prints the version of every library" [ "$("$HEARSAY" --version \
@@ -28,7 +28,7 @@ check "  the error names the argument" grep -qx "hearsay --version: found '--yam
 "$HEARSAY" completion fish >fish.out 2>fish.err
 check "only bash" [ "$?:$(cat fish.err):$(cat fish.out)" = "2:hearsay completion: found 'fish', expected bash:" ]
 
-# ---- Completion. ----
+# ---- Completion in bash. ----
 
 check "the script is printed" eval '"$HEARSAY" completion bash >completion.bash'
 check "  sourcing the script prints nothing" [ -z "$(bash -u -c '. ./completion.bash' 2>&1)" ]

@@ -119,7 +119,7 @@ check "rates are read right" [ "$(rows pay-1Mbit 't["uplink_bit_per_s"]' | sed -
 compressors said --bandwidth 1Mbit --params 100000 --compress "none topk:0.01"
 check "the table says the same" eval 'grep -q "^topk:0.01 .* yes$" said.out && grep -q "^none .* never .* no$" said.out'
 
-# ---- Every codec trains. ----
+# ---- A run trains with each codec. ----
 
 for spec in "${names[@]}" topk:0.05+qsgd:4 topk:0.05+sign "none;bias=fp16;<256=topk:0.5"; do
     bounded "$HEARSAY" sim --peers 4 --topology ring --model mlp:784-16-10 --data glyphs --rounds 30 \

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-# ---- Errors of writing. ----
+# ---- Errors of writing the help text. ----
 
 for words in "help" "--help" "train --help" "--version" "--version --json"; do
     # shellcheck disable=SC2086 # The variable holds several words.
@@ -15,7 +15,7 @@ for words in "help" "--help" "train --help" "--version" "--version --json"; do
         [ "$code" = 1 -a "$(grep -c "cannot write to stdout: No space left on device" full.err)" = 1 ]
 done
 
-# ---- Defaults. ----
+# ---- Defaults in the help text. ----
 
 # Writes command, option and default for each option of each command with a default in its help.
 python3 - "$HEARSAY" >defaults.txt <<'PY'
@@ -48,7 +48,7 @@ for command in train local peer sim; do
 done
 check "--help and --print-config have the same defaults$bad" [ -z "$bad" ]
 
-# ---- Lists of values. ----
+# ---- Lists of values in the help text. ----
 
 # listed COMMAND OPTION: prints the help of an option, or of an operand, in one line.
 listed()

@@ -78,7 +78,7 @@ static bool say(const uint8_t *m, size_t n)
     return true;
 }
 
-/* ---- received messages ---- */
+/* ---- handling received messages ---- */
 
 static void take(const uint8_t *p, size_t n)
 {
@@ -127,7 +127,7 @@ static bool hear_exactly(uint8_t *out, size_t n)
     return recv(s.fd, out, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* ---- sent messages ---- */
+/* ---- making the messages to send ---- */
 
 static struct record record_of(const struct channel_identity *id, const char *name,
                                uint64_t incarnation)

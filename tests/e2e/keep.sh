@@ -37,7 +37,7 @@ value()
     figures json "$1" "$2"
 }
 
-# ---- hearsay train. ----
+# ---- Directories of hearsay train. ----
 
 run=(train --model logreg --data glyphs --rounds 30 --seed "$seed")
 ends "train" 0 '^epoch' "${run[@]}" --out alone
@@ -148,7 +148,7 @@ ends "a smaller run --fresh" 0 'moved the earlier run to killed/old.1' local --p
 check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
 check "  the directories of the larger run are moved" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
 
-# ---- hearsay peer. ----
+# ---- Directories of hearsay peer. ----
 
 # shellcheck disable=SC2016 # eval expands the string.
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'

@@ -28,7 +28,7 @@ def fail(message):
     sys.exit(f"# lab_report {' '.join(sys.argv[1:])}: {message}")
 
 
-# ---- The files of runs. ----
+# ---- Reading the files of runs. ----
 
 
 def load(path):
@@ -62,7 +62,7 @@ def start_of(path):
         return json.loads(f.readline())
 
 
-# ---- The page. ----
+# ---- Checking the page. ----
 
 
 class Page(html.parser.HTMLParser):
@@ -243,7 +243,7 @@ def check_page(path, dirs):
         fail(f"{runs} figures of runs")
 
 
-# ---- The table. ----
+# ---- Checking the table of --csv. ----
 
 
 def check_csv(path, dirs):
@@ -266,7 +266,7 @@ def check_csv(path, dirs):
                 fail(f"{run} {peer} round {line['round']}: {key} is {row[key]}, expected {value}")
 
 
-# ---- Event files. ----
+# ---- Checking event files. ----
 
 
 def crc32c(data):

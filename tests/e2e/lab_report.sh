@@ -25,7 +25,7 @@ bounded "$HEARSAY" sim --peers 12 "${few[@]}" --rounds 20 --topology torus --out
 check "a simulated run of 12, in a directory of a strange name" [ $? = 0 ]
 check "unit tests of load(), drawing and reports" units
 
-# ---- The page ----
+# ---- The page of a report ----
 
 lab report ring "$strange" >page.out 2>page.err
 check "the page is written" [ $? = 0 ]
@@ -55,7 +55,7 @@ HEARSAY=/nonexistent lab report ring --out bare.html >bare.out 2>bare.err
 check "without the program hearsay the page is written" [ $? = 0 ]
 check "  and says why there is no graph" grep -q 'The graph is not drawn: .*/nonexistent' bare.html
 
-# ---- Figures, LaTeX, CSV ----
+# ---- The output of --figure, --latex and --csv ----
 
 lab report ring "$strange" --figure f.png --figure f.svg --figure f.pdf --plot loss --by bytes --latex t.tex --csv rows.csv >more.out 2>more.err
 check "figures, LaTeX and CSV" [ $? = 0 ]
@@ -117,7 +117,7 @@ check "  a run without results is skipped, with a note" eval '[ "$(wc -l <compar
 lab report swept/lr=0.01/seed-1.log >file.out 2>file.err
 check "a file alone is refused" eval '[ "$(cat file.err)" = "hearsay-lab: swept/lr=0.01/seed-1.log: found a file, expected a directory that a run has written with --out" ]'
 
-# ---- The notebook ----
+# ---- The notebook runs ----
 
 mkdir book
 for graph in ring torus; do
@@ -140,7 +140,7 @@ PY
 check "the code of tests/examples/lab.ipynb" [ $? = 0 ]
 check "  makes a figure and a table" eval '[ "$(head -c 4 book/accuracy.pdf)" = %PDF ] && grep -q "^torus & 8 & " book.out'
 
-# ---- Existing files ----
+# ---- Files that exist already ----
 
 check "a page that hearsay-lab has written is replaced" lab report ring --out one.html
 echo "my notes" >notes.html
@@ -161,7 +161,7 @@ bounded bash -c 'ulimit -f 8; trap "" XFSZ; "$@"' full env HEARSAY="$HEARSAY" HE
 check "a page that cannot be written: exit code 1" [ $? = 1 ]
 check "  leaves the old one, and no other file" eval 'cmp one.html before.html && [ -z "$(ls | grep tmp)" ]'
 
-# ---- Wrong input ----
+# ---- Wrong input is refused ----
 
 # refused WHAT WHY: a report of the directory bad ends with exit code 2 and one line, and writes no page.
 refused()

@@ -15,7 +15,7 @@ reader()
 tensorboard=no
 python3 -c 'import tensorboard' 2>/dev/null && tensorboard=yes || echo "# TensorBoard itself is not installed, and not tested"
 
-# ---- Finished runs ----
+# ---- Sending finished runs ----
 
 few=(--model logreg --data glyphs --evaluate-every 10 --seed "$seed")
 bounded "$HEARSAY" local --peers 3 "${few[@]}" --rounds 30 --out ring >ring.out 2>ring.err </dev/null
@@ -95,7 +95,7 @@ check "  with all rounds" reader live ended/peer-0 short/peer-0
 check "  and the exact drift" within "$(reader scalars ended/all end/exact_relative_drift)" \
     "$(figures json short.json relative_drift | awk '{ print $1 * 0.999999 }')" "$(figures json short.json relative_drift | awk '{ print $1 * 1.000001 }')"
 
-# ---- Wrong usage ----
+# ---- Wrong usage is refused ----
 
 echo mine >notes
 lab tensorboard ring --logdir notes/below >bad.out 2>bad.err
@@ -113,7 +113,7 @@ for package in wandb mlflow; do
     check "$package that is missing is named" [ "$? $(grep -c "$package is not installed (pip install $package" bad.err)" = "2 1" ]
 done
 
-# ---- on_round ----
+# ---- The callback on_round ----
 
 cat >rounds.py <<'PY'
 import hearsay, numpy

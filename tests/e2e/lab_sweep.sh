@@ -29,7 +29,7 @@ refused()
         '[ "$code" = 2 ] && [ ! -s refused.out ] && [ "$(wc -l <refused.err)" = 1 ] && grep -qE -- "$pattern" refused.err && [ ! -e none ]'
 }
 
-# ---- A grid of settings. ----
+# ---- A sweep over a grid of settings. ----
 
 sweep grid lr=0.001,0.05 momentum=0,0.9 --seeds 2 --out grid --json -- "${short[@]}" --seed "$seed"
 check "a grid of four settings and two seeds ends with 0" [ "$code" = 0 ]

@@ -51,7 +51,7 @@ def refused(why, call, *arguments, **more):
     raise AssertionError(f"accepted, expected: {why}")
 
 
-# ---- metrics.jsonl ----
+# ---- Reading metrics.jsonl ----
 
 
 def test_rows():
@@ -125,7 +125,7 @@ def test_limits():
     refused("line 1: too many lines", hearsay.lab.load_all, ["many", "many"], run.Limits(lines=2))
 
 
-# ---- Directories ----
+# ---- Reading directories ----
 
 
 def test_several_peers():
@@ -247,7 +247,7 @@ def test_links_and_pipes_are_refused():
     refused("d/run.txt: found another kind of file", hearsay.lab.load, "d")
 
 
-# ---- CSV, figures and pages ----
+# ---- Writing CSV, figures and pages ----
 
 
 def test_csv_fields():

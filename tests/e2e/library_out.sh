@@ -68,7 +68,7 @@ starts()
 "$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --data glyphs --rounds 3 --name ref --out ref >ref.out 2>ref.err
 check "hearsay peer leaves lines: $(wc -l <ref/metrics.jsonl)" [ -s ref/metrics.jsonl ]
 
-# ---- Two programs train. ----
+# ---- Two programs train together. ----
 
 for i in 0 1; do
     peer $i 100000000
@@ -126,7 +126,7 @@ check "hearsay-lab report draws both" eval 'lab report run --out page.html >repo
 check "  with the second start, as a table" eval 'lab report run --csv - 2>csv.err | cut -d, -f2,3 | sort -u | grep -qx p1,1'
 check "  and as event files" eval 'lab tensorboard run --logdir logs >events.out 2>&1 && [ -n "$(find logs/p0 -name "*tfevents*")" ]'
 
-# ---- Runs that end. ----
+# ---- The files of runs that end. ----
 
 bounded ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 out=alone metrics="$page_0" >alone.out 2>alone.err
 check "one that ends well: $(cat alone.out)" [ $? = 0 ]

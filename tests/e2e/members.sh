@@ -40,7 +40,7 @@ check "hearsay key identity prints a key, the same again" \
     [ "${id[a]}" = "$("$HEARSAY" key identity a/identity.key)" ]
 printf '# who may\n%s a\n%s\n' "${id[a]}" "${id[b]}" >members.txt
 
-# ---- the allow-list ----
+# ---- admission by the allow-list ----
 
 printf '%s\nabc\n' "${id[a]}" >broken.txt
 peer a "$pa" broken --members broken.txt --out a
@@ -78,7 +78,7 @@ check "  with a member's it sees all" \
 check "  without a key there is no use for one" \
     eval '! "$HEARSAY" probe "127.0.0.1:$pa" --identity b/identity.key 2>probe.err && grep -q -e "--identity needs --key" probe.err'
 
-# ---- tokens ----
+# ---- admission by tokens ----
 
 peer c "$pc" c-empty --out c --token ''
 check "an empty token is refused at the start" ended_with "$pc" "token: found ''" c-empty
@@ -133,7 +133,7 @@ wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
 check "a peer that is listed again is a member again" trains b
 
-# ---- names ----
+# ---- peers with equal names ----
 
 printf '%s\n' "${id[d]}" >>members.txt
 wait_until 10 said 'members.txt: changed, now lists 3 identities' b-again.err
@@ -152,7 +152,7 @@ wait "${pid[pd]}" 2>/dev/null
 peer b "$pb" b-third --members members.txt --out b
 check "b returns under its name" trains b
 
-# ---- copies of an identity ----
+# ---- processes with a copied identity ----
 
 # shellcheck disable=SC2317 # Called by wait_until.
 found_out()

@@ -97,7 +97,7 @@ printf 'GET / HTTP/1.1\r\n%0500d' 0 >"/dev/tcp/127.0.0.1/${port[0]}"
 check "a refused connection is counted" wait_until 30 eval \
     'metrics get "${at[0]}/metrics" | grep -qE "^hearsay_refused_connections_total.reason=.unsealed.. [1-9]"'
 
-# ---- Prometheus ----
+# ---- Prometheus reads the metrics ----
 
 if command -v promtool >/dev/null; then
     metrics get "${at[0]}/metrics" | tail -n +2 >served.txt
@@ -147,7 +147,7 @@ else
     echo "# skipped: there is no prometheus here"
 fi
 
-# ---- The end ----
+# ---- The end of the run ----
 
 kill -TERM "${peer[@]}"
 for i in 0 1 2 3; do

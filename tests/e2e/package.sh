@@ -52,7 +52,7 @@ check "  and four models" [ "$(find tree/run/out -name model.safetensors | wc -l
 check "bash completes it there" [ "$(inside bash -c '. /usr/share/bash-completion/completions/hearsay
     COMP_LINE="hearsay loc" COMP_POINT=11 COMP_WORDS=(hearsay loc) COMP_CWORD=1; _hearsay 2>/dev/null; echo "${COMPREPLY[*]}"')" = local ]
 
-# ---- The library. ----
+# ---- The package of the library. ----
 
 cp deb/libhearsay_*.deb tree/libhearsay.deb && cp deb/libhearsay-dev_*.deb tree/libhearsay-dev.deb
 check "apt installs the library, and what programs are built with" eval \
@@ -97,7 +97,7 @@ check "  a codec works without numpy" inside python3 -c 'import hearsay, array
 c, x = hearsay.Codec("topk:0.5", 4), array.array("f", [1, 2, 3, 4])
 assert list(c.decode(c.encode(x))) == [0, 0, 3, 4]'
 
-# ---- hearsay-lab. ----
+# ---- The package of hearsay-lab. ----
 
 lab_deb=$(ls deb/hearsay-lab_*_all.deb)
 cp "$lab_deb" tree/hearsay-lab.deb

@@ -67,7 +67,7 @@ check "probe: no port" probe 2 'expected HOST:PORT' 127.0.0.1 --key ours.key
 check "probe: no such key file" probe 2 'no.key' "127.0.0.1:$good" --key no.key
 check "probe: no address" probe 2 'HOST:PORT|missing' --key ours.key
 
-# ---- messages of peers ----
+# ---- messages of peers that cannot connect ----
 
 start lost "$HEARSAY" peer --listen "127.0.0.1:$other" --name lost --key theirs.key "${run[@]}" --out lost \
     --bootstrap "127.0.0.1:$good,127.0.0.1:$none,127.0.0.1:$mute"

@@ -68,7 +68,7 @@ on_terminal nocolor "'$HEARSAY' train ${run[*]} --rounds 100"
 unset NO_COLOR
 check "NO_COLOR: no colour" eval '! grep -qaE "$(printf "\033")\[[0-9;]*m" nocolor.screen'
 
-# ---- Ctrl-C. ----
+# ---- Interrupting with Ctrl-C. ----
 
 # interrupt NAME FILE ARGS...: runs hearsay ARGS and sends SIGINT when FILE is not empty. The exit code must be 130.
 interrupt()
@@ -96,7 +96,7 @@ interrupt s-json sj/metrics.jsonl train "${run[@]}" "${many[@]}" 1 --out sj --js
 check "  --json has it, and of which round" jq -e \
     '.interrupted and .exit_code == 130 and .test_round <= .round and .test_samples > 0 and .test_accuracy > 0' s-json.out
 
-# ---- A resumed run. ----
+# ---- Progress of a resumed run. ----
 
 resumable() { start "$1" "$HEARSAY" local --peers 2 --model logreg --data glyphs --batch 1 --lr 0.0001 --seed "$seed" --rounds 40000 --out again; }
 stop_it() { kill -INT "$started" && finish "$started" 60; }

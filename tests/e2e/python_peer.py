@@ -82,7 +82,7 @@ def raises(kind, words, call):
     raise AssertionError(f"found no {kind.__name__}")
 
 
-# ---- numpy --------------------------------------------------------------------------
+# ---- models of numpy arrays ----
 
 
 def move(model, rank, peer):

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 PATIENCE = 120
 
 
-# ---- a trainer ----------------------------------------------------------------------
+# ---- a trainer that all places run ----
 
 
 class Trainer:
@@ -107,7 +107,7 @@ def check_trainer():
         assert n_steps == 2 and peer.over and peer.exit_code == 0 and "stopped" in peer.verdict, (n_steps, peer.verdict)
 
 
-# ---- a notebook ---------------------------------------------------------------------
+# ---- a notebook kernel ----
 
 
 class Notebook:

@@ -33,7 +33,7 @@ takes()
 
 command -v jq >/dev/null || skip "there is no jq here"
 
-# ---- the network ----
+# ---- actions on the network ----
 
 sim open
 check "without a scenario there is consensus" [ "$code" = 0 ]
@@ -66,7 +66,7 @@ sim loss 'link = "* * loss=0.02"'
 check "loss makes it wait" takes loss 3 1000 nothing
 check "  and loses nothing" [ "$(of open .drift)" = "$(of loss .drift)" ]
 
-# ---- faults ----
+# ---- actions that are faults ----
 
 rounds=400
 faults=('link = "* * latency-us=1000"' 'at = "1 cut 0-3 4-7"' 'at = "2.5 heal 0-3 4-7"' 'at = "1 kill 2"'

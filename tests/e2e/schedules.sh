@@ -154,7 +154,7 @@ advises 1 peer --shard own --key advice.key --listen 127.0.0.1:0 --out advice-1
 check "  with its reason" grep -qF '(--shard own)' advice.err
 advises 0 peer --shard own --topology ring --key advice.key --listen 127.0.0.1:0 --out advice-2
 
-# ---- an outer optimiser ----
+# ---- runs with an outer optimiser ----
 
 equal outer --topology ring --outer nesterov:0.7:0.9 --local-steps 5 --optimiser adamw --lr 0.002 --compress qsgd:4
 equal outer-none --topology ring --local-steps 5 --optimiser adamw --lr 0.002 --compress qsgd:4
@@ -178,7 +178,7 @@ refuses "outer and layers" 'outer nesterov:0.7:0.9: cannot be combined with --ov
 refuses "outer and a centre" 'outer nesterov:0.7:0.9: cannot be combined with --mixer sma' --outer nesterov:0.7:0.9 --mixer sma
 refuses "outer and qg" 'momentum-kind qg: cannot be combined with --outer' --outer nesterov:0.7:0.9 --momentum-kind qg
 
-# ---- an event trigger ----
+# ---- runs with an event trigger ----
 
 equal trigger --topology ring --trigger 2 --compress qsgd:4
 equal trigger-off --topology ring --compress qsgd:4

@@ -114,7 +114,7 @@ check "a run's text is found" grep -q '^topology=ring$' <<<"$plain"
 check "the ${#defaults[@]} defaults of --help are the defaults" [ ${#defaults[@]} -gt 20 -a "$(run_of "${defaults[@]}")" = "$plain" ]
 check "another value is another run" [ "$(run_of --gamma 0.5)" != "$plain" ]
 
-# ---- --config files. ----
+# ---- Reading and writing --config files. ----
 
 # prints NAME ARGS...: stores the output of hearsay ARGS --print-config in the file NAME.
 prints()

@@ -43,7 +43,7 @@ levels()
 
 run=(--model logreg --rounds 60 --batch 64 --seed "$seed")
 
-# ---- Peers over TCP ----
+# ---- Traces of peers over TCP ----
 
 check "three peers over TCP with --trace" eval 'bounded "$HEARSAY" local --peers 3 "${run[@]}" --out tcp --trace >tcp.out 2>tcp.err'
 files=(tcp/peer-0/protocol.trace tcp/peer-1/protocol.trace tcp/peer-2/protocol.trace)
@@ -94,7 +94,7 @@ if [ -w /dev/full ]; then
     check "  also in a simulation" eval '"$HEARSAY" sim --peers 2 "${run[@]}" --trace /dev/full >/dev/null 2>full.err && [ "$(grep -c "cannot write the trace" full.err)" = 1 ]'
 fi
 
-# ---- Levels ----
+# ---- Levels of --log-level ----
 
 check "--log-level debug" eval 'bounded "$HEARSAY" "${alone[@]}" --out d --log-level debug >d.out 2>d.err'
 check "  reports each phase with a reason" in_order d.err 'Z debug phase_log one: phase JOINING -> TRAINING [(].+[)]$' \

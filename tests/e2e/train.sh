@@ -121,7 +121,7 @@ check "Ctrl-C: exit code 130" [ "$code" = 130 ]
 run stopped-eval eval stopped/model.safetensors --data mnist:digits --json
 check "  and the model so far is good" within "$(value stopped-eval accuracy)" 0.3 1
 
-# ---- --init. ----
+# ---- The option --init. ----
 
 still=(--lr 0 --rounds 2 --warmup 0)
 run init train "${mnist[@]}" "${still[@]}" --init epochs/model.safetensors --out init --json
@@ -166,7 +166,7 @@ for pid in "$third" "$first"; do
     check "SIGTERM ends it" finish "$pid" 10
 done
 
-# ---- Tables, sparse rows, text. ----
+# ---- Training on tables, sparse rows and text. ----
 
 python3 "$root/tests/e2e/rows.py" rows
 # data NAME LEAST MODEL SPEC ARGS...: uses the data with train, with eval, and with two peers. LEAST: smallest accuracy.

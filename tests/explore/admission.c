@@ -24,7 +24,7 @@ enum {
     OUTSIDE_US = 1 * PLAN_SECOND
 };
 
-/* ---- drawing ---- */
+/* ---- drawing faults of admission ---- */
 
 /* Draws one or two peers. Peer 0 is never drawn, because all peers contact it first. */
 static uint32_t draw_others(struct rng *r, uint32_t n)
@@ -273,7 +273,7 @@ void admission_apply(struct cluster *c, uint32_t k, bool on)
     }
 }
 
-/* ---- configuration of a process ---- */
+/* ---- configuring a process ---- */
 
 void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n)
 {
@@ -293,7 +293,7 @@ void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n
     n->certificate = &token;
 }
 
-/* ---- checks ---- */
+/* ---- checking who is a member ---- */
 
 /* Updates whether the peer is excluded. The other checks skip an excluded peer. A peer is excluded
  * if it is off the allow-list, announces invented members, started later under the identity or name

@@ -89,7 +89,7 @@ void check_exchanges(struct cluster *c, uint32_t peer)
     }
 }
 
-/* ---- each event ---- */
+/* ---- checks of each event ---- */
 
 /* Fails if a peer has more than 20 sessions per second and known peer, because this is a sign of an
  * endless loop of dials. Also clears c->whole (each exchange was applied at both ends) if some peer
@@ -203,7 +203,7 @@ void check_pace(struct cluster *c)
     }
 }
 
-/* ---- a peer's figures ---- */
+/* ---- checks of a peer's figures ---- */
 
 /* Checks the round counts that a peer reports. The reported round must be the round of its join
  * plus the rounds done plus the rounds skipped. The rounds done must be the rounds that its trainer
@@ -467,7 +467,7 @@ bool check_whole(struct cluster *c, bool tell)
     return together(c, tell) && whole;
 }
 
-/* ---- the end ---- */
+/* ---- checks at the end of the run ---- */
 
 /* Returns whether mixing leaves the mean of all models unchanged. The mean changes with the mixers
  * `average` and `ps`, which apply a part of each update later (error feedback), and with `sma`,

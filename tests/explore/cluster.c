@@ -51,7 +51,7 @@ const float *cluster_model(const struct cluster *c, uint32_t peer)
     return node_model(sim_node(c->world, peer), &s, &n, &dim);
 }
 
-/* ---- the trace ---- */
+/* ---- writing the trace ---- */
 
 static void write_line(void *self, const char *line)
 {
@@ -198,7 +198,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return 0;
 }
 
-/* ---- callbacks of nodes ---- */
+/* ---- callbacks of the nodes ---- */
 
 static void note(void *self, uint32_t peer, const struct node_note *n)
 {
@@ -310,7 +310,7 @@ static uint32_t resolve(void *self, uint32_t peer, const char *name,
     return broken && c->names == 0 ? 0 : 1;
 }
 
-/* ---- setting up ---- */
+/* ---- setting up the simulation ---- */
 
 static void set_spec(char out[RUN_SPEC_MAX], const char *spec)
 {

@@ -21,7 +21,7 @@ enum {
     EVENTS_MAX = 20 * 1000 * 1000
 };
 
-/* ---- faults ---- */
+/* ---- beginning and ending faults ---- */
 
 /* Returns whether an honest peer is in this phase or in an earlier one. */
 static bool is_before(const struct cluster *c, enum node_phase phase)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- drawing ---- */
+/* ---- functions that draw random values ---- */
 
 double draw_log_uniform(struct rng *r, double low, double high)
 {

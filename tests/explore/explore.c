@@ -107,7 +107,7 @@ static void say_steps(const uint64_t n[CONFORM_STEPS])
     printf("\n");
 }
 
-/* ---- children ---- */
+/* ---- running seeds in child processes ---- */
 
 static void child_main(const struct options *o, uint64_t first, uint32_t child, int fd)
 {
@@ -219,7 +219,7 @@ static int explore(const struct options *o)
     return t.n_failed != 0;
 }
 
-/* ---- one plan ---- */
+/* ---- running one plan ---- */
 
 /* Figures of a run that are unknown (NaN) or empty are not printed. */
 static void say_run(const struct explored *out)

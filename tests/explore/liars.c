@@ -19,7 +19,7 @@
  * by the same factor. */
 static const double most_ways = 4;
 
-/* ---- drawing ---- */
+/* ---- drawing Byzantine peers ---- */
 
 static const struct attack *find_attack(const char *name)
 {
@@ -110,7 +110,7 @@ void liars_set(struct cluster *c)
     }
 }
 
-/* ---- checks ---- */
+/* ---- checking honest peers ---- */
 
 /* Returns the squared distance from the initial model to the farthest optimum of an honest peer. */
 static double farthest2(const struct cluster *c)

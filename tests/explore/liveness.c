@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- drawing ---- */
+/* ---- drawing a lost minority ---- */
 
 /* Returns a random set of fewer than half of the n peers. Never contains peers 0 and 1, which
  * joining peers contact. */
@@ -89,7 +89,7 @@ void plan_draw_liveness(struct plan *p)
             (length_us + plan_end_us(p) + 32 * PLAN_SECOND) / (int64_t)(p->rounds * p->local_steps);
 }
 
-/* ---- time limit ---- */
+/* ---- time limit of a run ---- */
 
 /* Returns the time by which all peers must have ended. After the last fault the run may take the
  * time that the slowest peer needs for all rounds, and for 1,000 rounds of the consensus phase. In
@@ -126,7 +126,7 @@ void liveness_late(struct cluster *c)
                           c->parted >> i & 1 ? ", cut off" : "");
 }
 
-/* ---- verdicts ---- */
+/* ---- checking the verdicts ---- */
 
 /* Returns whether the verdict of a peer without quorum says why the run did not succeed. */
 static bool has_reason(const struct verdict *o)

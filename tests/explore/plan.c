@@ -60,7 +60,7 @@ bool plan_is_valid(const struct plan *p)
     return run_core_check(&run, error) == 0;
 }
 
-/* ---- its text ---- */
+/* ---- printing and reading a plan ---- */
 
 void plan_print_set(FILE *f, const char *before, uint32_t set)
 {

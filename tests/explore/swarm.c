@@ -75,7 +75,7 @@ static uint32_t draw_half(struct rng *r, uint32_t n)
     return set;
 }
 
-/* ---- the run ---- */
+/* ---- drawing the settings of the run ---- */
 
 static void draw_graph(struct swarm *s, struct plan *p)
 {
@@ -202,7 +202,7 @@ static void set_length(struct plan *p, int64_t length_us)
     p->step_us = length_us / (int64_t)(p->rounds * p->local_steps);
 }
 
-/* ---- starts and clocks ---- */
+/* ---- drawing start times and clocks ---- */
 
 /* Draws start times and clock errors. The peers start within a period of 10 ms to 3 s. Clocks are
  * fast or slow by up to 200 ppm. */
@@ -226,7 +226,7 @@ static void drop_starts(struct plan *p)
                 p->start_us[i] = 0;
 }
 
-/* ---- faults ---- */
+/* ---- drawing faults ---- */
 
 /* Measures when the consensus phase and the end of the run are, in a run without faults. */
 static void measure_end(struct swarm *s, const struct plan *p)

@@ -65,7 +65,7 @@ static void demand(bool ok)
         abort();
 }
 
-/* ---- signatures and a model ---- */
+/* ---- stand-ins for signatures and the model ---- */
 
 static bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                        const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -264,7 +264,7 @@ static void world_connect(bool dialled, bool again)
     toy_uv_settle();
 }
 
-/* ---- ops ---- */
+/* ---- operations of the input ---- */
 
 static void world_arrive(const uint8_t *p, size_t n, size_t piece)
 {
@@ -432,7 +432,7 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
                                                    .vouches = &vouch});
 }
 
-/* ---- what must hold ---- */
+/* ---- properties that must hold ---- */
 
 /* Checks that no first message is answered twice, on the same or on another connection. */
 static void check_replay(void)

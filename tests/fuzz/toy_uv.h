@@ -70,7 +70,7 @@ static void toy_ask(struct toy_request r)
     toy.asked[toy.n_asked++] = r;
 }
 
-/* ---- what a link calls ---- */
+/* ---- functions of libuv that a link calls ---- */
 
 int uv_tcp_init(uv_loop_t *loop, uv_tcp_t *h)
 {
@@ -206,7 +206,7 @@ uint64_t uv_hrtime(void)
     return toy.now_ms * 1000 * 1000;
 }
 
-/* ---- what the test calls ---- */
+/* ---- functions that the test calls ---- */
 
 /* Runs all pending callbacks: first of requests, then of closed handles. */
 static void toy_uv_settle(void)

@@ -83,7 +83,7 @@ def _torch(framework: Optional[str]) -> Any:
     return torch
 
 
-# ---- The file. ----
+# ---- Reading the model file. ----
 
 def _read(path: str) -> Any:
     with open(path, "rb") as f:
@@ -140,7 +140,7 @@ def _tensor(path: Any, name: str, t: Any, data: bytearray, torch: Any) -> Any:
     return tensor.bfloat16() if t["dtype"] == "BF16" else tensor
 
 
-# ---- Inputs. ----
+# ---- Converting raw data to inputs. ----
 
 class _Transform:
     """Callable that converts raw images, table rows or text to inputs of a model, as load() describes."""

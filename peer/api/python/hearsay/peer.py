@@ -240,7 +240,7 @@ class Peer:
             self.close()
             raise
 
-    # ---- opening ----
+    # ---- opening the peer ----
 
     def _set(self, options: str, keywords: Mapping[str, Any]) -> None:
         names = _options.RUN_NAMES if self._world is None else _options.RUN_NAMES & _options.SIMULATED
@@ -371,7 +371,7 @@ class Peer:
         if self.on_round is not None:
             self.on_round(self.name, self._told, dataclasses.asdict(self._last))
 
-    # ---- training ----
+    # ---- training and leaving ----
 
     def step(self, loss: Any = None, samples: Optional[int] = None) -> bool:
         """Counts one local step. The last step of a round exchanges with the neighbours, and waits for them.
@@ -493,7 +493,7 @@ class Peer:
         else:
             self.leave()
 
-    # ---- queries ----
+    # ---- querying the peer's state ----
 
     def _ask(self, i: int, question: Callable[[], Any]) -> Any:
         """Returns question(), which asks the library. For a closed peer, returns stored answer
@@ -585,7 +585,7 @@ class Peer:
         """Bytes that this process has sent, counted at the sockets."""
         return self.figures().bytes_sent
 
-    # ---- data ----
+    # ---- this peer's share of the data ----
 
     @property
     def shares(self) -> int:

@@ -140,7 +140,7 @@ def print_result(arguments: argparse.Namespace, result: Result, table: str, fiel
     sys.stdout.write(text)
 
 
-# ---- The command. ----
+# ---- Running the comparison. ----
 
 
 @dataclasses.dataclass(frozen=True)

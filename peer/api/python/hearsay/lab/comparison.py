@@ -292,7 +292,7 @@ def _csv_number(x: float) -> str:
     return text[:-2] if text.endswith(".0") else text
 
 
-# ---- Texts. ----
+# ---- Numbers as text. ----
 
 
 def state_text(trial: Trial) -> str:
@@ -332,7 +332,7 @@ def table(rows: Sequence[Sequence[str]], least: Sequence[int]) -> str:
                      for row in rows)
 
 
-# ---- JSON. ----
+# ---- Results as JSON. ----
 
 
 def json_text(text: str) -> str:

@@ -69,7 +69,7 @@ def _table(result: Result) -> str:
             f'{"".join(rows)}</tbody></table></div>\n')
 
 
-# ---- Curves. ----
+# ---- Curves of accuracy and consensus distance. ----
 
 
 def _draw(axes: Any, trial: Trial, axis: str, colour: str, style: str) -> bool:

@@ -125,7 +125,7 @@ def figure(width: float = 5.4, height: float = 3.5, style: Style = PAPER, pad: f
     return fig, axes
 
 
-# ---- Files and pages. ----
+# ---- Writing figures to files and pages. ----
 
 
 def render(fig: Any, kind: str, dpi: int = 200) -> bytes:
@@ -245,7 +245,7 @@ def label_points(axes: Any, xs: Array, ys: Array, texts: Sequence[str], colours:
             taken = np.concatenate([taken, box[best:best + 1]])
 
 
-# ---- Points. ----
+# ---- Points of a curve. ----
 
 ROUND, SECONDS, BYTES = "round", "seconds", "bytes"
 AXES = {ROUND: "round", SECONDS: "seconds", BYTES: "MB sent by a peer"}
@@ -380,7 +380,7 @@ def thin_band(xs: Array, low: Array, middle: Array, high: Array, most: int = POI
     return xs[at], np.minimum.reduceat(low, edges[:-1]), middle[at], np.maximum.reduceat(high, edges[:-1])
 
 
-# ---- Curves. ----
+# ---- Drawing curves. ----
 
 
 def _shown(plot: Plot, xs: Array, *columns: Array) -> List[Array]:
@@ -462,7 +462,7 @@ def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Seq
         drawn.get_title().set_fontsize(9)
 
 
-# ---- Bars. ----
+# ---- Drawing stacked bars. ----
 
 
 def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], colours: Sequence[str], unit: str,
@@ -482,7 +482,7 @@ def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], c
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
 
 
-# ---- Graphs. ----
+# ---- Drawing graphs of peers. ----
 
 
 def _distances(n: int, edges: Sequence[Tuple[int, int]]) -> Array:

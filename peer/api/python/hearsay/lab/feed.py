@@ -67,7 +67,7 @@ def _end(run: Run, sink: Sink) -> None:
         sink.on_round(ALL, step, {**figures, "wall_time": float(np.max(walls)) if walls else 0.0})
 
 
-# ---- A run in progress. ----
+# ---- Following a run in progress. ----
 
 
 class Tail:
@@ -231,7 +231,7 @@ def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS,
     return ended
 
 
-# ---- Commands. ----
+# ---- What the commands have in common. ----
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

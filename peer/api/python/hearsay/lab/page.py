@@ -244,7 +244,7 @@ def _all_settings(runs: Sequence[Run]) -> str:
     return "".join(parts)
 
 
-# ---- Tables. ----
+# ---- Tables of the page. ----
 
 
 def _groups(columns: Sequence[Column]) -> List[Tuple[str, int]]:
@@ -296,7 +296,7 @@ def _peers(run: Run) -> str:
             "</details>\n")
 
 
-# ---- Pictures. ----
+# ---- Pictures of the page. ----
 
 
 class _Pictures:

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite files even if hearsay-lab did not create them")
 
 
-# ---- CSV. ----
+# ---- The output of --csv. ----
 
 
 def number_text(x: float) -> str:
@@ -101,7 +101,7 @@ def csv_lines(runs: Sequence[Run]) -> Iterator[bytes]:
                 yield b",".join(fields + [number_text(column[i]).encode() for column in numbers]) + b"\r\n"
 
 
-# ---- LaTeX. ----
+# ---- The output of --latex. ----
 
 _LATEX: Dict[str, str] = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
                           ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}"}
@@ -178,7 +178,7 @@ def latex(runs: Sequence[Run], names: Optional[Sequence[str]] = None) -> str:
     return "".join(lines) + "\\hline\n\\end{tabular}\n"
 
 
-# ---- Figures. ----
+# ---- The output of --figure. ----
 
 
 def figure(runs: Sequence[Run], path: str, plot_name: str, axis: str, smooth: int = 1) -> bytes:
@@ -206,7 +206,7 @@ def _format(path: str) -> str:
     return kind
 
 
-# ---- The command. ----
+# ---- Running the command. ----
 
 Output = Tuple[str, bytes, Callable[[], bytes]]  # Path, mark of files of this kind, function that makes the bytes.
 

@@ -400,7 +400,7 @@ def _evaluations(peer: Peer) -> Dict[float, Tuple[float, float, float]]:
     return found
 
 
-# ---- Paths. ----
+# ---- Opening paths. ----
 
 
 def refuse(path: str, why: str) -> InputError:
@@ -527,7 +527,7 @@ def _text(name: str, value: Any, most: int) -> str:
     return value
 
 
-# ---- metrics.jsonl. ----
+# ---- Reading metrics.jsonl. ----
 
 
 def _no_rows() -> Dict[str, Array]:
@@ -698,7 +698,7 @@ def _read_rows(peer: Peer, path: str, budget: _Budget) -> None:
     peer.columns, peer.starts = table.columns(), table.starts
 
 
-# ---- summary.json and run.txt. ----
+# ---- Reading summary.json and run.txt. ----
 
 
 def _figures(fields: Mapping[str, Any], limits: Limits) -> Tuple[Dict[str, float], str]:
@@ -755,7 +755,7 @@ def _difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     return ""
 
 
-# ---- Directories. ----
+# ---- Reading the directories of runs. ----
 
 
 def _has_results(path: str) -> bool:

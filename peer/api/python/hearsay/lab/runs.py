@@ -133,7 +133,7 @@ class Runner:
                 idle()
                 time.sleep(POLL_S)
 
-    # ---- Before the first run. ----
+    # ---- Checks before the first run. ----
 
     def check(self, jobs: Sequence[Job]) -> None:
         """Check the jobs, and set `finished` of the jobs that have finished before. InputError: a job is refused.
@@ -173,7 +173,7 @@ class Runner:
         text = ": ".join(part for part in (self.source, shown(job.name), line) if part)
         return InputError(text) if code == 2 else OSError(text)
 
-    # ---- The runs. ----
+    # ---- Running the jobs. ----
 
     def run(self, jobs: Sequence[Job], ended: Callable[[Job], None], idle: Callable[[], None]) -> None:
         """Run the jobs that have not finished. Calls ended(job) after each, with job.code set, and idle() while jobs run."""
@@ -219,7 +219,7 @@ def reason(job: Job) -> str:
     return f"exit code {job.code}: {line}" if line else f"exit code {job.code}"
 
 
-# ---- Locks. ----
+# ---- Locks of output directories. ----
 
 
 def _open_lock(directory: str, flags: int) -> int:
@@ -291,7 +291,7 @@ def make_directory(path: str) -> None:
             raise
 
 
-# ---- Progress. ----
+# ---- Showing progress. ----
 
 
 def duration(seconds: float) -> str:

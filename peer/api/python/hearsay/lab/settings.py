@@ -135,7 +135,7 @@ def directory_name(name: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in "/%" or c == "." and (i == 0 or is_file) else c for i, c in enumerate(name))
 
 
-# ---- The file. ----
+# ---- Reading the settings file. ----
 
 
 def read_text(path: str) -> str:
@@ -223,7 +223,7 @@ def _unquoted(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] in "\"'" else name
 
 
-# ---- Values. ----
+# ---- Checking values. ----
 
 
 def _value(value: Any, where: str, key: str) -> str:
@@ -330,7 +330,7 @@ def _read_sets(sets: Sequence[str]) -> List[Setting]:
     return found
 
 
-# ---- Keys. ----
+# ---- Checking keys. ----
 
 
 def near(key: str, known: Sequence[str]) -> str:
@@ -400,7 +400,7 @@ def _budgets(settings: Sequence[Setting]) -> Tuple[Budget, ...]:
     return tuple(found)
 
 
-# ---- Arms. ----
+# ---- Making the arms. ----
 
 
 def _weight(one: Setting, section: Optional[str]) -> int:
