@@ -37,7 +37,7 @@ def loss(value: Any) -> Any:
     if hasattr(value, "detach"):
         if value.numel() != 1 or value.is_complex():
             raise TypeError(f"loss: found a tensor of shape {tuple(value.shape)} and {value.dtype}, expected one number")
-        return value.detach().reshape(()).float()  # A sum in float16 could overflow.
+        return value.detach().reshape(()).float()  # float32, because a sum of losses in float16 could overflow.
     try:
         return float(value)
     except (TypeError, ValueError):

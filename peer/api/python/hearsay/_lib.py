@@ -76,25 +76,25 @@ def encoded(text: str, what: str) -> bytes:
 
 
 class Did(ctypes.Structure):
-    """struct hearsay_did"""
+    """struct hearsay_did of hearsay.h: result of the local steps of a round."""
 
     _fields_ = [("loss", c_double), ("samples", c_uint64)]
 
 
 class Score(ctypes.Structure):
-    """struct hearsay_score"""
+    """struct hearsay_score of hearsay.h: result of an evaluation."""
 
     _fields_ = [("loss", c_double), ("accuracy", c_double), ("samples", c_uint64)]
 
 
 class Layer(ctypes.Structure):
-    """struct hearsay_layer"""
+    """struct hearsay_layer of hearsay.h: a part of the vector that a codec compresses."""
 
     _fields_ = [("name", c_char_p), ("rows", c_uint64), ("cols", c_uint64)]
 
 
 class Option(ctypes.Structure):
-    """struct hearsay_option"""
+    """struct hearsay_option of hearsay.h: description of an option."""
 
     _fields_ = [("name", c_char_p), ("values", c_char_p), ("fallback", c_char_p), ("about", c_char_p), ("needs_model", c_int)]
 

@@ -105,7 +105,7 @@ RUN_NAMES = frozenset(RunOptions.__annotations__)
 PEER_NAMES = frozenset(PeerOptions.__annotations__)
 # Former names of options, which the library still accepts.
 FORMER = frozenset(("tolerate", "pull", "forget", "patience", "worker_limit", "uplink", "skew"))
-# A simulated peer has no socket, key or file.
+# Options of a simulated peer, which has no socket, key or file.
 SIMULATED = PEER_NAMES - {"key", "bootstrap", "listen", "name", "out", "checkpoint", "metrics", "advertise", "identity", "members", "token",
                           "member_ttl", "bandwidth"}
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -139,7 +139,7 @@ def check_own(where: str, **given: Any) -> None:
         fits, expected = kinds[name]
         try:
             good = value is None or fits(value)
-        except TypeError:  # The value is not iterable.
+        except TypeError:  # fits() failed, because the value is not iterable.
             good = False
         if not good:
             raise TypeError(f"{where}: {name}: found {value!r:.60}, expected {expected}")

@@ -14,7 +14,7 @@ from ._lib import HearsayError, UsageError, lib
 
 
 def samples(peer: Any, n: int) -> Any:
-    """Implements Peer.samples()."""
+    """Implements Peer.samples(): the numbers of the samples in this peer's shard."""
     import numpy
 
     peer._usable()
@@ -45,7 +45,7 @@ def epoch(peer: Any, n: int, shuffle: bool) -> Any:
 
 
 def sampler(peer: Any, n: int, shuffle: bool = True) -> Any:
-    """Implements Peer.sampler()."""
+    """Implements Peer.sampler(): a sampler of PyTorch that draws this peer's shard."""
     try:
         from torch.utils.data import Sampler
     except ImportError as error:
@@ -187,7 +187,7 @@ def _are_arrays(source: Any) -> bool:
 
 
 def shard(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[bool]) -> Iterator[Any]:
-    """Implements Peer.shard()."""
+    """Implements Peer.shard(): batches of this peer's shard, epoch after epoch."""
     if batch_size is not None:
         batch_size = _check.whole("batch_size", batch_size, 1, 2**32 - 1)
     if _are_arrays(source):

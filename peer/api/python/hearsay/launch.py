@@ -67,7 +67,7 @@ class Connect:
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
         _options.check("connect", more, _options.PEER_NAMES)
         options: Dict[str, Any] = {**self.options, **more}
-        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Rank 0 prints for all ranks.
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Only rank 0 prints progress, for all ranks.
         self.answer.send_bytes(pickle.dumps((GATHERS, str(options.get("min_peers", "")))))
         self.peers.append(Peer(module, optimizer, **options))
         return self.peers[-1]
@@ -120,9 +120,9 @@ def _child(rank: int, train: Callable[..., Any], args: Sequence[Any], options: D
         answer.send_bytes(pickle.dumps((ENDS if connect.peers else ABSENT, result)))
     except BaseException:
         if os.getpid() != own:
-            raise  # This process was forked by `train`. The rank itself still runs, so nothing is reported.
+            raise  # `train` has forked this process. The rank itself still runs, so no failure is reported.
         interrupt.heard = True
-        with contextlib.suppress(BrokenPipeError):  # The parent may have been killed.
+        with contextlib.suppress(BrokenPipeError):  # The pipe is broken if the parent was killed.
             answer.send_bytes(pickle.dumps((FAILS, traceback.format_exc())))
     finally:
         for peer in connect.peers:
@@ -238,7 +238,7 @@ def _method(train: Any) -> str:
     """Returns the start method of the processes: "spawn", or "fork" if `train` is not in a file (prompt, notebook, stdin, -c). A
     spawned interpreter must import `train` from a file."""
     main = sys.modules.get("__main__")
-    while hasattr(train, "func"):  # `train` is a functools.partial.
+    while hasattr(train, "func"):  # A functools.partial stands for the function in it.
         train = train.func
     module, code = getattr(train, "__module__", None), getattr(train, "__code__", None)
     if module not in ("__main__", "__mp_main__") and _is_file(getattr(main, "__file__", None)):
@@ -345,7 +345,7 @@ def _place(env: Mapping[str, str], port: Optional[int]) -> str:
     if not host:
         raise UsageError("hearsay.torchrun: found no MASTER_ADDR, expected the host of rank 0 in it")
     if port is None and "MASTER_PORT" in env:
-        port = int(env["MASTER_PORT"]) + 1  # torchrun uses MASTER_PORT itself.
+        port = int(env["MASTER_PORT"]) + 1  # The next port, because torchrun uses MASTER_PORT itself.
     if port is None:
         port = 20000 + int(env.get("SLURM_JOB_ID", "0")) % 10000
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -252,7 +252,7 @@ def _categories(t: _Transform, cells: Sequence[Any], i: int, column: Dict[str, A
 
 def _cells(raw: Any) -> List[Any]:
     """Returns rows as lists of cells. `raw` is a list of rows, or an array or table of numpy, PyTorch or pandas."""
-    if hasattr(raw, "to_numpy"):  # A DataFrame of pandas.
+    if hasattr(raw, "to_numpy"):  # `raw` is a DataFrame of pandas.
         raw = raw.to_numpy()
     return raw.tolist() if hasattr(raw, "tolist") else [row.tolist() if hasattr(row, "tolist") else row for row in raw]
 

@@ -211,7 +211,7 @@ class Peer:
                            skip=skip)
         self.model, self.optimizer = module, optimizer
         self.evaluate, self.on_note, self.on_round = evaluate, on_note, on_round
-        self._told: Optional[int] = None  # The step of the last call of on_round. None: the constructor has not returned.
+        self._told: Optional[int] = None  # Step counter at the last call of on_round. None: the constructor has not returned.
         self.history: Deque[Figures] = deque(maxlen=HISTORY)
         self._pid = os.getpid()
         # _world: the simulation, if simulate() makes this peer. _opened: a list, so that the finalizer sees its later value.
@@ -543,7 +543,7 @@ class Peer:
         """The name of this peer in the cluster."""
         if self._world is not None:
             return f"peer-{self._world[1]}"
-        # The default name, as in peer/uv/settings.c.
+        # Without a given name, the default name is made as in peer/uv/settings.c.
         host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:24]
         return self._given.get("name") or os.environ.get("HEARSAY_NAME") or f"{host}-{self.port}"
 
@@ -572,7 +572,7 @@ class Peer:
 
     @property
     def relative_drift(self) -> float:
-        """drift / |mean|. NaN: not known."""
+        """Estimated consensus distance relative to the mean model: drift / |mean|. NaN: not known."""
         return self.figures().relative_drift
 
     @property

@@ -98,7 +98,7 @@ class _Connect:
     @_options.listed()
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
         options: Dict[str, Any] = {**self.options, **more}
-        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Rank 0 prints for all ranks.
+        options["progress"] = bool(options.get("progress")) and self.rank == 0  # Only rank 0 prints progress, for all ranks.
         self.peer = Peer(module, optimizer, _world=(self.world, self.rank), **options)
         self.world.models[self.rank] = self.peer._model
         return self.peer
