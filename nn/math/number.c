@@ -88,7 +88,8 @@ static bool is_sign(const uint8_t *p, const uint8_t *end)
  * point, and the power of ten decreases with each digit. */
 static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
 {
-    const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
+    /* 10^(DIGITS_EXACT - 1): a mantissa of this value or more has no room for another digit. */
+    const uint64_t most = 100000000000000000u;
     for (; is_digit(p, end); p++) {
         if (d->mantissa < most) {
             d->mantissa = d->mantissa * 10 + (uint64_t)(*p - '0');

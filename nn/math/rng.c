@@ -40,7 +40,7 @@ double rng_normal(struct rng *r)
 uint64_t rng_below(struct rng *r, uint64_t n)
 {
     assert(n > 0);
-    uint64_t reject = (0 - n) % n; /* 2^64 mod n */
+    uint64_t reject = (0 - n) % n; /* 2^64 mod n, the number of values to reject. */
     uint64_t x;
     do {
         x = rng_u64(r);
