@@ -348,8 +348,8 @@ void mixing_drop_parts(struct mixing *m);
 /* Returns the encoded bytes at distances `from` to `to` from the end of the delta. `to` is at
  * most the length that mixing_part() returned. Called on the loop thread while the job runs. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
-/* Returns whether the delta of this task is encoded and sent in fragments (mixing_part()). At most
- * one delta of a job is. */
+/* Returns whether the delta of this task is encoded and sent in parts (mixing_part()). A job sends at
+ * most one of its deltas in parts. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
 /* Returns the least size of a fragment, in bytes. A message with fewer bytes would cost more time
  * than it saves. */

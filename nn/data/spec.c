@@ -36,7 +36,7 @@ static const struct
     [DATA_KEY_DIVIDE] = {"divide", "a number above 0, at most 1e30"},
     [DATA_KEY_FEATURES] = {"features", "a whole number from 1 to 16777216"},
     [DATA_KEY_CONTEXT] = {"context", "a whole number from 1 to 4096"},
-    [DATA_KEY_SCALE] = {"scale", "standard (of csv), max or none"},
+    [DATA_KEY_SCALE] = {"scale", "standard (only csv), max or none"},
 };
 static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as said above");
 

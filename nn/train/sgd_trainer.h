@@ -66,7 +66,8 @@ struct sgd_config
     /* Number of learners. 0: one learner. With several learners, the kind of momentum must be
      * local, and the function of watch() is never called. */
     uint32_t learners;
-    double learner_momentum; /* Momentum of the centre, if there are several learners. */
+    /* Momentum of the average model of the learners. Unused with one learner. */
+    double learner_momentum;
 };
 
 struct sgd_trainer

@@ -115,9 +115,9 @@ static void on_path(struct scenario *s, struct sim_world *w, uint32_t a, uint32_
 }
 
 /* An action has either a function `on` that is called for each peer, or the flag `cuts` or `heals`
- * for the paths between two groups of peers. `times`: the action takes a factor. The flags kills,
- * starts, stops and goes describe what happens to the peer. check_life() uses them to ensure that
- * only killed peers are restarted, and that no peer stays stopped. */
+ * for the paths between two groups of peers. `times`: the action takes a factor. check_life()
+ * ensures that only killed peers are restarted and that no peer stays stopped, from these flags: the
+ * action kills the peer, starts it, stops (pauses) it, or ends a pause (`goes`). */
 static const struct action
 {
     const char *name;

@@ -166,7 +166,7 @@ const struct figure figure_all[] = {
      .about = "Round at which this peer joined: `round` less `rounds_done` and `rounds_skipped`."},
     {.name = "rung_by", VALUE(node.rung_by),
      AT(METRICS, 29),
-     .help = "Reason for the present codec with --compress auto: drift, link or price.",
+     .help = "Reason for the present codec with --compress auto: drift (models differ), link (bandwidth) or price (larger deltas delay rounds).",
      .about = "Reason for the present codec with `--compress auto`: `drift`, `link` or `price`. Else null."},
     {.name = "goodput", .unit = "bytes/s", VALUE(node.goodput), .metric = "goodput_bytes_per_second",
      AT(METRICS, 30), AT(PROMETHEUS, 24),

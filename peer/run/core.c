@@ -708,7 +708,7 @@ const struct run_key run_core_keys[] = {
      .help = "outer optimiser of the local update of each round, for many --local-steps (DiLoCo): none, or nesterov:LR:MOMENTUM, such as nesterov:0.7:0.5, or nesterov:0.7:0.9 in long runs with precise compressors",
      .canonical = canonical_outer, RUN_FIELD(outer)},
     {.name = "trigger", .kind = RUN_REAL, .fallback = "0",
-     .help = "event trigger (SQuARM-SGD): in training, send an empty delta until the model is X times the length of a round's local update away from its replica; 0: never",
+     .help = "event trigger (SQuARM-SGD): in training, send an empty delta while the distance of the model to its replica is under X times the length of a round's local update; 0: no trigger",
      .low = 0, .high = TRIGGER_MAX, RUN_FIELD(trigger)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative consensus distance at which the consensus phase ends, at least 2e-7; 0: no consensus phase",

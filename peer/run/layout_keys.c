@@ -101,7 +101,7 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
     snprintf(found, sizeof found, "%llu", (unsigned long long)v->trained);
     return v->trained <= v->floats
                ? 0
-               : run_refuse(error, "trained", found, "at most the number of floats");
+               : run_refuse(error, "trained", found, "at most the number of floats of the model");
 }
 
 const struct run_trainer layout_keys = {.keys = keys, .check = check};

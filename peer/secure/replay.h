@@ -32,7 +32,7 @@ enum {
     REPLAY_KEY = 16
 };
 
-/* The two tables, 128 KiB. The fields are private to replay.c. */
+/* The young and the old table, together 128 KiB. The fields are private to replay.c. */
 struct replay
 {
     uint8_t key[REPLAY_KEY];

@@ -219,8 +219,8 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     admission_started(c, peer);
 }
 
-/* Restarts a peer that ended because it was refused (exit code 2), although it was put back on the
- * allow-list. */
+/* Restarts a peer that was refused and therefore ended with exit code 2. Meanwhile the peer was put back
+ * on the allow-list. */
 static void restart_listed(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];

@@ -116,7 +116,7 @@ static void test_options(void **state)
         {"csv:f,divide=1e999", "option divide: found \"1e999\""},
         {"csv:f,divide=2,5", "option divide: found \"2,5\""},
         {"csv:f,scale=auto",
-         "option scale: found \"auto\", expected standard (of csv), max or none"},
+         "option scale: found \"auto\", expected standard (only csv), max or none"},
         {"csv:f,scale=", "option scale: found nothing"},
         {"libsvm:f,scale=standard", "option scale: found \"standard\""},
         {"mnist:d,scale=max",

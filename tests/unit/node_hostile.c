@@ -140,7 +140,7 @@ static void test_bad_donor(void **state)
 }
 
 /* The node gives up its own run for the run of the cluster while a model that was requested is
- * still in a send queue. It must take the run, and must still answer. */
+ * still in a send queue. It must take the cluster's run, and must still answer other requests. */
 static void test_run_gives_way(void **state)
 {
     static uint8_t out[SCRATCH];

@@ -95,7 +95,8 @@ static void test_numeric_needs_no_lookup(void **state)
     assert_int_equal(n_answers, 1);
 }
 
-/* The result for a numeric address of the bootstrap list is also delivered by a later event. */
+/* A numeric address in the bootstrap list needs no lookup. Its result must nevertheless be delivered by
+ * a later event, as that of a lookup is. */
 static void test_numeric_seed(void **state)
 {
     (void)state;

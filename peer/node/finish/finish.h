@@ -68,7 +68,7 @@ struct finish_view
  * ballot in which earlier processes may have reported other models; 1 if the certificate is
  * decided, else 0; the accepted proposal or the certificate. */
 enum {
-    /* Number of bytes of a stored promise before the proposal. */
+    /* Number of bytes of a stored promise that precede its proposal. */
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,
     /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,

@@ -263,8 +263,8 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
                   wire_put_model(head, sizeof head, &m), model);
 }
 
-/* Writes the requested piece of a copy (run_context.h), or the sketches of all pieces of its model,
- * to `out`. */
+/* Writes to `out` what a joining peer has requested from model x: one piece of it, or one short random
+ * projection (sketch) of each piece, by which the peer compares the models of several sources. */
 static void fill_piece(const struct run_context *w, const struct model_server_piece *q,
                        const float *x, struct packet *out)
 {
