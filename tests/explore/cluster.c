@@ -273,9 +273,13 @@ static uint32_t n_known(const struct cluster *c)
     return c->plan.by_name ? 0 : first;
 }
 
+/* Returns the number of bootstrap names of each process. A process that knows all peers at its
+ * start needs none, except with `forget`: during a split longer than --member-ttl both sides drop
+ * each other's members, and only the bootstrap names join the two sides again. */
 static uint32_t n_bootstrap(const struct cluster *c)
 {
-    return n_known(c) == c->plan.n_peers ? 0 : c->plan.n_peers > 2 ? 2 : 1;
+    bool none = n_known(c) == c->plan.n_peers && c->plan.forget_s <= 0;
+    return none ? 0 : c->plan.n_peers > 2 ? 2 : 1;
 }
 
 uint32_t cluster_told(const struct cluster *c)
