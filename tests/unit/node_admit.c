@@ -257,13 +257,14 @@ static struct record named(uint8_t who, const char *name, uint64_t incarnation)
     return r;
 }
 
-/* A peer with the name of another member is refused if that member has a session. If that member is
- * silent or gone, the peer counts as its restart. */
+/* A peer with the name of another member is refused if that member has a session and started
+ * earlier. If that member is silent (k == 1) or gone (k == 2), the peer counts as its restart. If
+ * that member started later (k == 3), it will be refused, so the peer is admitted. */
 static void test_taken_name(void **state)
 {
     struct wire_message m;
     (void)state;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         begin();
         const struct link *high = up(HIGH, false);
         hello(high, 1);
@@ -274,7 +275,7 @@ static void test_taken_name(void **state)
             down(high);
         }
         step_at(rig.env.now_us);
-        struct record r = named(STRANGER, "peer-9", 1);
+        struct record r = named(STRANGER, "peer-9", k == 3 ? 0 : 1);
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         assert_int_equal(l->doomed, k == 0);
@@ -298,6 +299,23 @@ static void test_own_name(void **state)
     for (int later = 0; later < 2; later++) {
         begin();
         struct record r = named(STRANGER, "ours", later ? 2 : 0);
+        const struct link *l = up(STRANGER, false);
+        hello_with(l, &r);
+        assert_int_equal(l->doomed, later);
+        end();
+    }
+}
+
+/* A peer with the node's name has raised its incarnation above that of a copy of its identity. Its
+ * age, and not its incarnation, tells that it started earlier than the node. */
+static void test_age_of_a_copied_identity(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        begin();
+        struct record r = named(STRANGER, "ours", 5000);
+        r.over = 7;
+        r.age_ms = later ? 4000 : 5000;
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         assert_int_equal(l->doomed, later);
@@ -390,11 +408,17 @@ static void test_being_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_list), cmocka_unit_test(test_listed_or_not),
-        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_pause_does_not_stop_expiry),
-        cmocka_unit_test(test_revocation),     cmocka_unit_test(test_own_identity),
-        cmocka_unit_test(test_observers),      cmocka_unit_test(test_taken_name),
-        cmocka_unit_test(test_own_name),       cmocka_unit_test(test_two_of_our_name),
+        cmocka_unit_test(test_without_a_list),
+        cmocka_unit_test(test_listed_or_not),
+        cmocka_unit_test(test_certificates),
+        cmocka_unit_test(test_pause_does_not_stop_expiry),
+        cmocka_unit_test(test_revocation),
+        cmocka_unit_test(test_own_identity),
+        cmocka_unit_test(test_observers),
+        cmocka_unit_test(test_taken_name),
+        cmocka_unit_test(test_own_name),
+        cmocka_unit_test(test_two_of_our_name),
+        cmocka_unit_test(test_age_of_a_copied_identity),
         cmocka_unit_test(test_being_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

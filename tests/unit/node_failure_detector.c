@@ -106,13 +106,14 @@ static void test_no_war_of_words(void **state)
 }
 
 /* Makes a session between the node and the peer LOW, in which one end refuses the other, because a
- * third member with the refused end's name is connected. theirs: LOW refuses the node; otherwise
- * the node refuses LOW. */
+ * third member with the refused end's name is connected and started earlier. theirs: LOW refuses the
+ * node; otherwise the node refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
     const struct link *low = up(LOW, false);
     h.record = record(LOW, 1);
+    h.record.incarnation = 2;
     snprintf(h.record.name, sizeof h.record.name, "peer-%d", HIGH);
     if (theirs)
         admit_refused(rig.s, low, &(struct wire_refused){.why = REFUSED_NAME});

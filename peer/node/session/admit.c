@@ -189,27 +189,41 @@ static const struct link *holder(const struct sessions *s, const struct record *
     return NULL;
 }
 
-/* Returns the record of the member that started later, so that all peers refuse the same one of two
- * members with one name. The incarnation shows the start, because it begins with the wall clock in
- * milliseconds. After equal starts, the greater id decides. */
+/* Returns the wall-clock time in milliseconds at which the process of record r started. The
+ * incarnation begins with this time. A process that has met a second process with its identity has
+ * raised its incarnation above that of the second process, and states its age at that time. */
+static uint64_t started_ms(const struct record *r)
+{
+    bool raised = r->over != 0 && r->age_ms <= r->incarnation;
+    return raised ? r->incarnation - r->age_ms : r->incarnation;
+}
+
+/* Returns the record of the member that started later. If both members started at the same time,
+ * returns the record with the greater id. All peers choose the same record, because incarnations and
+ * ages are signed. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
-    if (a->incarnation != b->incarnation)
-        return a->incarnation > b->incarnation ? a : b;
+    uint64_t x = started_ms(a), y = started_ms(b);
+    if (x != y)
+        return x > y ? a : b;
     return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
 }
 
-/* Returns the id of the live member that has the name in record r, or NULL if no member has it. Also
- * returns NULL if this peer has the name but started later than the peer of r: the peer of r then
- * refuses this peer. */
+/* Returns the id of the live member that has the name in record r and started earlier than the peer
+ * of r, or NULL. If the holder of the name started later, the peer of r is admitted, and after
+ * DUPLICATE_NAME_US the holder is refused. If this peer is the later holder, the peer of r refuses it
+ * at once. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
-    const struct record *own = members_self(s->env->members);
+    const struct record *own = members_self(s->env->members), *held = NULL;
     MARK_IF(strcmp(own->name, r->name) == 0, "admit: another peer has the name of this peer");
-    if (strcmp(own->name, r->name) == 0)
-        return later(own, r) == r ? own->id : NULL;
-    const struct link *l = holder(s, r);
-    return l != NULL ? l->id : NULL;
+    if (strcmp(own->name, r->name) == 0) {
+        held = own;
+    } else {
+        const struct link *l = holder(s, r);
+        held = l != NULL ? members_find(s->env->members, l->id)->record : NULL;
+    }
+    return held != NULL && later(held, r) == r ? held->id : NULL;
 }
 
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b)
