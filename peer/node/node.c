@@ -551,11 +551,16 @@ static void tick(struct node *n)
 }
 
 /* Chooses the edges again if the members have changed. Does so between two jobs only, because the
- * worker uses the edges. */
+ * worker uses the edges. A peer that has dropped its model to fetch another one opens no edge, but
+ * still dials its neighbours: the monitor rings do not dial the neighbours of edges. */
 static void update_edges(struct node *n)
 {
-    if (!n->workshop.ready || !join_has_model(n->join) || n->env.over)
+    if (!n->workshop.ready || n->env.over)
         return;
+    if (!join_has_model(n->join)) {
+        edges_call(n->edges);
+        return;
+    }
     if (!job_is_running(n->job) && edges_outdated(n->edges)) {
         edges_rebuild(n->edges);
         job_share(n->job);

@@ -626,16 +626,30 @@ static void resend(struct edges *es, struct neighbour *b)
     e->resend_prev = e->resend_cur = false;
 }
 
-static void update(struct edges *es, struct neighbour *b)
+/* Returns the session for the edge to b, or NULL. Without a session, dials b. */
+static const struct link *session_for(struct edges *es, const struct neighbour *b)
 {
     if (!b->wanted && !b->aside)
-        return;
+        return NULL;
     const struct link *l = b->link != NULL ? b->link : sessions_to(es->sessions, b->edge.id);
-    if (l == NULL || l->doomed || !l->same_run) {
-        if (b->link == NULL)
-            sessions_call(es->sessions, b->edge.id, b->lost_us);
+    if (l != NULL && !l->doomed && l->same_run)
+        return l;
+    if (b->link == NULL)
+        sessions_call(es->sessions, b->edge.id, b->lost_us);
+    return NULL;
+}
+
+void edges_call(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        (void)session_for(es, es->at[i]);
+}
+
+static void update(struct edges *es, struct neighbour *b)
+{
+    const struct link *l = session_for(es, b);
+    if (l == NULL)
         return;
-    }
     if (b->link == NULL)
         attach(b, l);
     if (edges_bars(es, b))

@@ -214,6 +214,8 @@ void edges_rebuild(struct edges *es);
 /* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
  * ready. */
 void edges_update(struct edges *es);
+/* Dials the neighbours without a session, for a peer that has no model and must open no edge. */
+void edges_call(struct edges *es);
 
 /* ---- calls from other modules ---- */
 
