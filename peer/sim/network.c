@@ -56,6 +56,8 @@ uint32_t sim_new_link(struct sim_world *w, struct sim_link link)
         if (w->links == NULL)
             abort();
     }
+    for (int k = 0; k < 2; k++)
+        memcpy(link.id[k], w->peers[link.end[k]].id, WIRE_ID_BYTES);
     w->links[w->n_links] = link;
     return w->n_links++;
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool path_cut(const struct sim_world *w, uint32_t from, uint32_t to)
 {
@@ -263,6 +264,7 @@ static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *
     if (p->off)
         return;
     l->boot[1] = p->boot;
+    memcpy(l->id[1], p->id, WIRE_ID_BYTES);
     bool listens = sim_lives(p);
     if (listens && w->now_us - l->dialled_us >= SIM_GIVE_UP_US)
         return;

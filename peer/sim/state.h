@@ -104,6 +104,9 @@ enum sim_end { SIM_END_NONE, SIM_END_UP, SIM_END_DRAINING, SIM_END_GONE };
 struct sim_link
 {
     uint32_t end[2]; /* Numbers of the two peers of the link. Peer end[0] has dialled. */
+    /* For each end, the identity of the process that made the session. A later process of the same
+     * peer may have another identity. */
+    uint8_t id[2][WIRE_ID_BYTES];
     bool up;         /* True: the session is up. Used by the plain network only. */
     /* True: the peer at one end has ended by itself, and messages that are under way still arrive.
      * Used by the plain network only. */

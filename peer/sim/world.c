@@ -401,7 +401,8 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
         other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];
     if (e->type == NODE_LINK_UP) {
-        memcpy(ev.up.id, w->peers[other].id, WIRE_ID_BYTES);
+        const struct sim_link *l = &w->links[e->link];
+        memcpy(ev.up.id, l->id[1 - sim_side(l, p)], WIRE_ID_BYTES);
         ev.up.dialled = e->flag;
         ev.up.tag = e->tag;
         ev.up.version = WIRE_VERSION;
