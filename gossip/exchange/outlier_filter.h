@@ -29,7 +29,7 @@
  * refused as soon as D is so large that the edge would be apart.
  *
  * All limits depend on the distance |x - x0| of this peer's own model, so a peer whose model has
- * hardly moved cannot judge others. This distance grows with the number of rounds, at first with
+ * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). This distance grows with the number of rounds, at first with
  * its square. If one of two honest models has trained for at most 5/4 as many rounds as the other,
  * they are less far apart than twice the shorter of their distances from x0. If the neighbour has
  * trained for more rounds than that, its exchange may be refused although it is honest. This

@@ -142,6 +142,9 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
     struct outlier_filter_view v = {.x2 = (double)t->ours.head.x2,
                                     .way2 = m->way2,
                                     .others2 = trust->warned ? others2(m, t) : 0};
+    /* Before the first round of the run, x has been moved by neighbours only, so |x - x0| is no
+     * measure of how far training moves a model. */
+    bool has_trained = m->announced.run_round > 0;
     struct gamma_exchange x = exchange_of(t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
     double gamma = step > 0 ? own_step(&t->edge->gamma, &x, step) : gamma_next(&t->edge->gamma, &x);
@@ -151,7 +154,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .velocity = t->edge->velocity,
                                .momentum = t->momentum * (float)share,
                                .w = t->w,
-                               .limit2 = outlier_filter_limit2(trust, &v),
+                               .limit2 = has_trained ? outlier_filter_limit2(trust, &v) : 0,
                                .ruled = !(step > 0),
                                .task = t};
 }
