@@ -113,7 +113,8 @@ struct neighbour
     /* Consensus step size of the edge after the last job. This is a copy, because the worker may
      * change edge.gamma while a job runs. */
     double gamma;
-    /* In training, the edge stays closed until this time, because the neighbour was distrusted. */
+    /* The edge stays closed until this time, because the neighbour was distrusted. In the consensus
+     * phase only the first closure of an edge lasts for this time. */
     int64_t barred_us;
     uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
     /* True: the neighbour was distrusted, and fewer than WELL exchanges have been completed since

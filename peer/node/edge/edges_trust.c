@@ -6,10 +6,13 @@
  *   observation                              first closure  in the consensus phase
  *   refused in training: the neighbour's     0.5 s          open again, because this peer may not
  *   model was too far away                                  have trained enough to judge it before
- *   refused in the consensus phase           0.5 s          closed
+ *   refused in the consensus phase,          0.5 s          open again: the first exchange of the
+ *   not refused before                                      new epoch has a larger limit
+ *   refused in the consensus phase, and      0.5 s          closed
+ *   refused before
  *   suspect: the neighbour pulls this peer   5 s            closed, because further training does
  *   and does not come closer                                not correct it
- *   WELL exchanges since the last closure                   open
+ *   WELL exchanges since the last closure                   open, and not refused before
  */
 #include "peer/node/edge/edges_state.h"
 
@@ -23,9 +26,12 @@ static bool last_phase(const struct edges *es)
     return es->beat >= es->workshop->run.rounds;
 }
 
+/* In the consensus phase only the first closure lasts for a time. Later closures of the training may
+ * last for hours, and the consensus phase does not wait for their end. */
 bool edges_bars(const struct edges *es, const struct neighbour *b)
 {
-    return last_phase(es) ? b->for_good : es->env->now_us < b->barred_us;
+    bool closed = es->env->now_us < b->barred_us;
+    return last_phase(es) ? b->for_good || (closed && b->n_barred == 1) : closed;
 }
 
 bool edges_found_out(const struct edges *es, const struct neighbour *b)
@@ -67,8 +73,8 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     MARK_IF(last_phase(es), "edges_trust: distrust in the consensus phase");
     MARK_IF(b->n_barred > 0, "edges_trust: repeated distrust");
     b->n_barred++;
+    b->for_good |= b->edge.suspect || (last_phase(es) && b->distrusted);
     b->distrusted = true;
-    b->for_good |= b->edge.suspect || last_phase(es);
     es->n_distrusted += !ahead;
     b->barred_us = es->env->now_us + us;
     b->edge.epoch = b->edge.n_distrusted = 0;
