@@ -29,13 +29,14 @@
  * refused as soon as D is so large that the edge would be apart.
  *
  * All limits depend on the distance |x - x0| of this peer's own model, so a peer whose model has
- * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). This distance grows with the number of rounds, at first with
- * its square. If one of two honest models has trained for at most 5/4 as many rounds as the other,
- * they are less far apart than twice the shorter of their distances from x0. If the neighbour has
- * trained for more rounds than that, its exchange may be refused although it is honest. This
- * happens if this process was stopped, skipped rounds, or is slow without lock step. A neighbour
- * that was refused during training therefore gets another chance in the consensus phase, when all
- * models have trained for all rounds. The refused exchange has moved no model.
+ * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). This
+ * distance grows with the number of rounds, at first with its square. If one of two honest
+ * models has trained for at most 5/4 as many rounds as the other, they are less far apart than
+ * twice the shorter of their distances from x0. If the neighbour has trained for more rounds
+ * than that, its exchange may be refused although it is honest. This happens if this process was
+ * stopped, skipped rounds, or is slow without lock step. A neighbour that was refused during
+ * training therefore gets another chance in the consensus phase, when all models have trained
+ * for all rounds. The refused exchange has moved no model.
  *
  * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
