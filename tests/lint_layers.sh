@@ -53,7 +53,7 @@ sees()
     # peer/run must not use nn: the run keys of a trainer are in peer/sgd.
     peer/run) rooms='gossip/collectives gossip/mixers gossip/exchange gossip/wire compress topology' ;;
     peer/sgd) rooms='peer/run nn/models nn/data nn/shards nn/train' ;;
-    peer/secure) ;;
+    peer/secure) rooms='nn/files' ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
     peer/checkpoints) rooms='nn/math nn/files peer/secure' ;;
     # The modules of the node, the lowest first. Each may include the headers of peer/node itself (time, timers, the run).
@@ -72,7 +72,7 @@ sees()
     peer/progress) ;;
     # peer/sim may use gossip/mixers, because its simulated Byzantine peers are mixers.
     peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;;
-    peer/uv) rooms='peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
+    peer/uv) rooms='nn/files peer/run peer/secure peer/admission peer/checkpoints peer/node peer/node/step gossip/exchange gossip/wire' ;;
     peer/api) rooms='peer/run peer/sgd peer/secure peer/checkpoints peer/output peer/node peer/node/result peer/uv peer/sim peer/run_log gossip/exchange gossip/mixers gossip/wire compress nn/models nn/files nn/data nn/shards nn/train' ;;
     # peer/http may use peer/uv, because it needs the JSON functions of metrics.h.
     peer/http) rooms='peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology' ;;

@@ -175,18 +175,47 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-/* Opens the path only if it is a regular file, which has a size that is known before reading. A
- * directory or a device is a mistake of the user. */
+static int refuse_kind(char error[FILE_ERROR_MAX], const char *path, mode_t mode)
+{
+    return file_error(error, path, "found a %s, expected a regular file",
+                      S_ISDIR(mode)    ? "directory"
+                      : S_ISFIFO(mode) ? "named pipe"
+                      : S_ISSOCK(mode) ? "socket"
+                                       : "device");
+}
+
+int file_check_regular(const char *path, char error[FILE_ERROR_MAX])
+{
+    struct stat st;
+    return stat(path, &st) < 0 || S_ISREG(st.st_mode) ? 0 : refuse_kind(error, path, st.st_mode);
+}
+
+/* O_NONBLOCK: opening a named pipe must not block. A socket cannot be opened (ENXIO). */
+int file_open_fd(const char *path, char error[FILE_ERROR_MAX])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), code = errno;
+    struct stat st;
+    if (fd < 0 && (code != ENXIO || file_check_regular(path, error) == 0))
+        return file_world_error(error, path, "cannot open", code);
+    if (fd < 0)
+        return -EINVAL;
+    int err = fstat(fd, &st) < 0     ? file_world_error(error, path, "cannot open", errno)
+              : !S_ISREG(st.st_mode) ? refuse_kind(error, path, st.st_mode)
+                                     : 0;
+    if (err < 0)
+        close(fd);
+    return err < 0 ? err : fd;
+}
+
+/* Opens the path only if it is a regular file, which has a size that is known before reading. */
 static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
 {
-    /* O_NONBLOCK: opening a FIFO must not block. */
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+    f->fd = file_open_fd(f->path, error);
+    if (f->fd < 0)
+        return f->fd;
+    if (fstat(f->fd, &st) < 0)
         return file_world_error(error, f->path, "cannot open", errno);
-    if (!S_ISREG(st.st_mode))
-        return file_error(error, f->path, "found a %s, expected a regular file",
-                          S_ISDIR(st.st_mode) ? "directory" : "special file");
     f->size = (uint64_t)st.st_size;
     return 0;
 }
@@ -401,6 +430,25 @@ int file_read(const char *path, size_t limit, const struct file_progress *progre
         *bytes = NULL;
         *n = 0;
     }
+    return err;
+}
+
+int file_read_text(const char *path, char *text, size_t cap, char error[FILE_ERROR_MAX])
+{
+    struct file *f;
+    size_t n = 0;
+    int err = file_open_plain(&f, path, error);
+    if (err == 0) {
+        err = file_get(f, text, cap, &n, error);
+        file_close(f);
+    }
+    if (err == 0 && n == cap) {
+        file_error(error, path, "found more than %zu bytes, expected no more", cap - 1);
+        err = -EFBIG;
+    }
+    if (err == 0 && memchr(text, '\0', n) != NULL)
+        err = file_error(error, path, "found a NUL byte, expected text");
+    text[err == 0 ? n : 0] = '\0';
     return err;
 }
 

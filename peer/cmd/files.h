@@ -1,4 +1,4 @@
-/* peer/cmd/files.h -- builds paths of files under --out, and reads small files. */
+/* peer/cmd/files.h -- builds paths of files under --out, and reports files that cannot be written. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
@@ -19,10 +19,5 @@ __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const c
  * nn/files/replace.h. `flag`: option that names the file, or NULL. Returns the exit code for this
  * error. */
 int cmd_cannot_write(const struct options *o, const char *flag, const char *path, int err);
-
-/* Reads a small file into `text`, which gets a terminating NUL. Returns 0, or a negative errno with
- * a message in `error`. The errno is -EFBIG if the file has `cap` bytes or more. */
-__attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,
-                                                      char error[KEYFILE_ERROR_MAX]);
 
 #endif

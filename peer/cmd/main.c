@@ -455,19 +455,9 @@ static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
                          char error[OPTIONS_ERROR_MAX])
 {
     char why[FILE_ERROR_MAX];
-    uint8_t *bytes;
-    size_t n;
-    int err = file_read(path, OPTIONS_FILE_MAX - 1, NULL, &bytes, &n, why);
-    if (err == 0 && n > 0 && memchr(bytes, '\0', n) != NULL)
-        err = file_error(why, path, "found a NUL byte, expected lines of name = value");
+    int err = file_read_text(path, out, OPTIONS_FILE_MAX, why);
     snprintf(error, OPTIONS_ERROR_MAX, "%s", err < 0 ? why : "");
-    if (err < 0)
-        return err;
-    if (n > 0)
-        memcpy(out, bytes, n);
-    out[n] = '\0';
-    free(bytes);
-    return 0;
+    return err;
 }
 
 /* Handles --print-config: prints the options in the form of a --config file. Returns the exit

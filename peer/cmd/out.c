@@ -25,6 +25,8 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
 int cmd_out_reexamine(struct cmd_out *out)
 {
     char why[OUTDIR_WHY_MAX];
+    if (outdir_check_files(out->dir, why) < 0)
+        return cmd_fail(out->o, CMD_USAGE, "--out: %s", why);
     if (options_flag(out->o, "fresh"))
         return CMD_OK;
     enum outdir_state state = outdir_inspect(out->dir, out->text, why);

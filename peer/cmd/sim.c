@@ -12,6 +12,7 @@
 #include "peer/cmd/sim.h"
 #include "peer/uv/settings.h"
 
+#include "nn/files/file.h"
 #include "nn/math/rng.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/log.h"
@@ -412,11 +413,11 @@ static int read_attack(struct simulation *s)
 static int read_scenario(struct simulation *s)
 {
     static char text[SCENARIO_FILE_MAX];
-    char error[SCENARIO_ERROR_MAX], why[KEYFILE_ERROR_MAX];
+    char error[SCENARIO_ERROR_MAX], why[FILE_ERROR_MAX];
     const char *path = options_text(s->o, "scenario");
     if (path == NULL)
         return CMD_OK;
-    if (cmd_read_text(path, text, sizeof text, why) < 0)
+    if (file_read_text(path, text, sizeof text, why) < 0)
         return cmd_fail(s->o, CMD_USAGE, "--scenario: %s", why);
     snprintf(s->scenario_is, sizeof s->scenario_is, "%.64s %016" PRIx64, path,
              rng_hash(text, strlen(text)));

@@ -2,6 +2,7 @@
  * writes its files. */
 #include "peer/output/outdir.h"
 
+#include "nn/files/file.h"
 #include "nn/files/replace.h"
 
 #include <ctype.h>
@@ -44,8 +45,8 @@ static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
     return n >= 0 && n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Tests whether `dir` holds a file `name`. A directory of that name does not count: writing a file
- * in its place fails later with its own error. */
+/* Tests whether `dir` holds a file `name`. A directory of that name does not count, because
+ * outdir_check_files() refuses it. */
 static bool is_there(const char *dir, const char *name)
 {
     char path[OUTDIR_PATH_MAX];
@@ -134,10 +135,9 @@ static bool has_peers(const char *text)
 
 FILE *outdir_open_file(const char *path, const char *file)
 {
-    char name[OUTDIR_PATH_MAX];
-    struct stat st;
-    int fd = join(name, path, file) == 0 ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    char name[OUTDIR_PATH_MAX], why[FILE_ERROR_MAX];
+    int fd = join(name, path, file) == 0 ? file_open_fd(name, why) : -ENAMETOOLONG;
+    FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (f == NULL && fd >= 0)
         close(fd);
     return f;
@@ -303,19 +303,17 @@ static void delete_temporary_files(const char *path)
         closedir(d);
 }
 
-/* Refuses a FIFO, device or socket in the place of a file of the run, because reading or writing
- * such a file may block permanently. The lock file must not be a link either. */
-static int check_files(const char *path, char why[OUTDIR_WHY_MAX])
+/* The lock file must not be a link either. */
+int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
 {
-    char name[OUTDIR_PATH_MAX];
+    char name[OUTDIR_PATH_MAX], error[FILE_ERROR_MAX];
     struct stat st;
     if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
         return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
     for (size_t i = 0; i <= N_RESULTS; i++)
         if (join(name, path, i < N_RESULTS ? result_files[i] : run_file) == 0
-            && stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-            return fail(why, -EINVAL,
-                        "%.400s: found a pipe, device or socket, expected a regular file", name);
+            && file_check_regular(name, error) < 0)
+            return fail(why, -EINVAL, "%s", error);
     return 0;
 }
 
@@ -327,7 +325,7 @@ int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
     int err = n >= (int)sizeof d->path ? -ENAMETOOLONG : outdir_make(path);
     if (err < 0)
         return fail(why, err, "cannot make the directory %.400s: %s", path, strerror(-err));
-    err = check_files(path, why);
+    err = outdir_check_files(path, why);
     if (err < 0)
         return err;
     int fd = take_lock(path, O_CREAT, &pid);
@@ -380,13 +378,13 @@ int outdir_check(const char *path, bool peers, char why[OUTDIR_WHY_MAX])
     int err = check_writable(path);
     if (err < 0)
         return fail(why, err, "cannot write to the directory %.400s: %s", path, strerror(-err));
-    err = check_files(path, why);
+    err = outdir_check_files(path, why);
     DIR *d = peers ? opendir(path) : NULL;
     for (struct dirent *e; d != NULL && err == 0 && (e = readdir(d)) != NULL;) {
         if (!is_peer(e->d_name) || join(name, path, e->d_name) < 0)
             continue;
         err = check_writable(name) == 0
-                  ? check_files(name, why)
+                  ? outdir_check_files(name, why)
                   : fail(why, -ENOTDIR,
                          "%.400s: found something else, expected a directory to write to", name);
     }

@@ -76,6 +76,12 @@ __attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char
 /* Releases the lock. Does nothing if `d` is not open. */
 void outdir_close(struct outdir *d);
 
+/* Refuses a directory, named pipe, socket or device in the place of a file of the run: reading or
+ * writing it may block permanently, or the file could not be written at the end of the run. Returns
+ * 0, also if the directory `path` is missing, or -EINVAL with a message. */
+__attribute__((warn_unused_result)) int outdir_check_files(const char *path,
+                                                           char why[OUTDIR_WHY_MAX]);
+
 /* Checks in advance what outdir_open() and the first writes need, and changes nothing. `peers`: the
  * directories of the run's peers are checked, too. Whether another process has the lock is not
  * checked, because that may change at any time. Returns 0, or a negative errno with a message. */

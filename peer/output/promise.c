@@ -1,10 +1,10 @@
 /* peer/output/promise.c -- writes, reads and removes the file `promise` of an output directory. */
 #include "peer/output/promise.h"
 
+#include "nn/files/file.h"
 #include "nn/files/replace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,9 +22,9 @@ int promise_write(const char *dir, const uint8_t *bytes, size_t n)
 
 void promise_read(struct promise *p, const char *dir)
 {
-    char path[REPLACE_PATH_MAX];
-    int fd = find_path(path, dir) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    bool absent = fd < 0 && errno == ENOENT;
+    char path[REPLACE_PATH_MAX], why[FILE_ERROR_MAX];
+    int fd = find_path(path, dir) ? file_open_fd(path, why) : -ENAMETOOLONG;
+    bool absent = fd == -ENOENT;
     ssize_t n = fd >= 0 ? read(fd, p->bytes, sizeof p->bytes) : -1;
     p->n = absent ? 0 : n > 0 && (size_t)n < sizeof p->bytes ? (size_t)n : 1;
     if (fd >= 0)

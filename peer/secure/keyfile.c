@@ -2,6 +2,8 @@
  * their owner may access. */
 #include "peer/secure/keyfile.h"
 
+#include "nn/files/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -52,8 +54,6 @@ static int check_mode(int fd, const char *path, char error[KEYFILE_ERROR_MAX])
     struct stat st;
     if (fstat(fd, &st) != 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return refuse(error, -EINVAL, path, "not a regular file");
     if (st.st_mode & 077)
         return refuse(error, -EINVAL, path, "mode %04o, expected 0600 (chmod 600 %.180s)",
                       (unsigned)(st.st_mode & 07777), path);
@@ -81,16 +81,17 @@ static int parse(const char *path, const char *text, size_t n, uint8_t key[KEYFI
 
 int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
 {
-    char text[TEXT_MAX];
+    char text[TEXT_MAX], why[FILE_ERROR_MAX];
     size_t n;
     sodium_memzero(key, KEYFILE_BYTES);
-    /* O_NONBLOCK: opening a named pipe must not block. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
+    int fd = file_open_fd(path, why);
+    if (fd == -ENOENT)
         return refuse(error, -ENOENT, path,
                       "No such file or directory (hearsay key creates key files)");
-    if (fd < 0)
-        return refuse(error, -errno, path, "%s", strerror(errno));
+    if (fd < 0) {
+        snprintf(error, KEYFILE_ERROR_MAX, "%s", why);
+        return fd;
+    }
     int err = check_mode(fd, path, error);
     if (err == 0) {
         err = read_all(fd, text, sizeof text, &n);

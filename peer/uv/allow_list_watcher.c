@@ -4,10 +4,10 @@
  */
 #include "peer/uv/allow_list_watcher.h"
 
+#include "nn/files/file.h"
 #include "peer/uv/event_adapter.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,40 +17,29 @@
 /* ---- Reading the file ---- */
 
 /* Reads the members file into `text`. Reads at most one byte more than the largest valid file has,
- * so that a larger file is detected. O_NONBLOCK is set so that opening a named pipe cannot block
- * the process. */
-static int read_bytes(const char *path, char *text, size_t *n)
+ * so that a larger file is detected. */
+static int read_bytes(const char *path, char *text, size_t *n, char error[FILE_ERROR_MAX])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
-    *n = 0;
-    if (fd < 0)
-        return -errno;
-    while (err == 0 && *n < ALLOW_LIST_BYTES_MAX + 1) {
-        ssize_t got = read(fd, text + *n, ALLOW_LIST_BYTES_MAX + 1 - *n);
-        if (got == 0)
-            break;
-        if (got > 0)
-            *n += (size_t)got;
-        else if (errno != EINTR)
-            err = -errno;
-    }
-    close(fd);
+    struct file *f;
+    int err = file_open_no_input(&f, path, error);
+    if (err < 0)
+        return err;
+    err = file_get(f, text, ALLOW_LIST_BYTES_MAX + 1, n, error);
+    file_close(f);
     return err;
 }
 
 int uv_roster_read(struct allow_list *f, const char *path, char error[UV_ROSTER_ERROR_MAX])
 {
-    char why[ALLOW_LIST_ERROR_MAX] = "no memory";
+    char why[ALLOW_LIST_ERROR_MAX], unread[FILE_ERROR_MAX];
     size_t n = 0;
     char *text = malloc(ALLOW_LIST_BYTES_MAX + 1);
-    int err = text != NULL ? read_bytes(path, text, &n) : -ENOMEM;
-    if (err == 0)
-        err = allow_list_parse(f, text, n, why);
-    else if (err != -ENOMEM)
-        snprintf(why, sizeof why, "%s", strerror(-err));
-    free(text);
+    int err = text != NULL ? read_bytes(path, text, &n, unread) : file_no_memory(unread, path);
     if (err < 0)
+        snprintf(error, UV_ROSTER_ERROR_MAX, "%s", unread);
+    else if ((err = allow_list_parse(f, text, n, why)) < 0)
         snprintf(error, UV_ROSTER_ERROR_MAX, "%.200s: %s", path, why);
+    free(text);
     return err;
 }
 

@@ -2,8 +2,9 @@
  * process uses the same identity. */
 #include "peer/uv/identity.h"
 
+#include "nn/files/file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,13 +15,16 @@
  * sentence in error[]. */
 static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
 {
-    /* O_NONBLOCK: opening a named pipe must not block. keyfile_read() refuses it afterwards. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    char why[FILE_ERROR_MAX];
+    int fd = file_open_fd(path, why);
+    if (fd < 0) {
+        snprintf(error, KEYFILE_ERROR_MAX, "%s", why);
+        return fd;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     int err = -errno;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     snprintf(error, KEYFILE_ERROR_MAX, "%.300s: %s", path,
              err == -EWOULDBLOCK
                  ? "another process has this identity; give each peer its own --out or --identity"

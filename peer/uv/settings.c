@@ -2,6 +2,7 @@
  * configuration. */
 #include "peer/uv/settings.h"
 
+#include "nn/files/file.h"
 #include "nn/math/number.h"
 #include "peer/admission/token.h"
 #include "peer/node/step/evaluation.h"
@@ -367,14 +368,9 @@ int settings_members(struct settings *s, struct uv_driver_config *c, char error[
 /* The token file ends with a newline, as hearsay key invite writes it. */
 static int read_token(const char *path, char text[TOKEN_TEXT + 64], char error[SETTINGS_ERROR_MAX])
 {
-    FILE *f = fopen(path, "re");
-    size_t n = f != NULL ? fread(text, 1, TOKEN_TEXT + 64, f) : 0;
-    int err = f == NULL || ferror(f) ? -errno : n == TOKEN_TEXT + 64 ? -EFBIG : 0;
-    if (f != NULL)
-        fclose(f);
-    if (err < 0)
-        return refuse(error, -EINVAL, "--token: %.300s: %s", path, strerror(-err));
-    text[n] = '\0';
+    char why[FILE_ERROR_MAX];
+    if (file_read_text(path, text, TOKEN_TEXT + 64, why) < 0)
+        return refuse(error, -EINVAL, "--token: %s", why);
     text[strcspn(text, " \t\r\n")] = '\0';
     return 0;
 }

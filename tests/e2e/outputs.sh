@@ -189,7 +189,36 @@ for option in "--out piped-identity" "--out other-identity --identity piped-iden
     bounded "$HEARSAY" peer --key piped.key --listen 127.0.0.1:0 --model logreg --rounds 1 $option >piped.out 2>piped.err </dev/null
     code=$?
     check "a pipe as identity, $option: $(head -c 110 piped.err)" \
-        eval '[ $code = 2 ] && grep -q "identity.key: not a regular file" piped.err'
+        eval '[ $code = 2 ] && grep -q "identity.key: found a named pipe, expected a regular file" piped.err'
+done
+
+# An input that is no regular file is refused at once.
+mkfifo piped-input && ln -s piped-input linked-input && mkdir held-input
+python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket-input")'
+for option in "sim --peers 2 --scenario" "sim --peers 2 --topology edges:" "sim --peers 2 --config" "sim --peers 2 --init" "sim --peers 2 --data csv:" \
+    "peer --key" "peer --key piped.key --members" "peer --key piped.key --token @" "peer --key piped.key --identity"; do
+    for pair in "piped-input,named pipe" "linked-input,named pipe" "held-input,directory" "socket-input,socket"; do
+        [ "$option,${pair%%,*}" != "sim --peers 2 --data csv:,held-input" ] || continue # A directory of CSV files is an input.
+        file=${pair%%,*}
+        [[ $option = *[@:] ]] || file=" $file"
+        # shellcheck disable=SC2086 # The variable holds several words.
+        timeout -k 5 $((10 * patience)) "$HEARSAY" $option$file --rounds 1 --out no-such-out >piped.out 2>piped.err </dev/null
+        code=$?
+        check "$option$file: $(head -c 110 piped.err)" \
+            eval '[ $code = 2 ] && grep -q "${pair%%,*}: found a ${pair#*,}, expected a regular file" piped.err'
+    done
+done
+
+# In the place of a file of the run, a directory would let the run fail at its end.
+for file in run.txt summary.json model.safetensors metrics.jsonl checkpoint-0.safetensors promise; do
+    rm -rf held && mkdir -p "held/$file"
+    for c in "train" "peer --key piped.key --listen 127.0.0.1:0"; do
+        # shellcheck disable=SC2086 # The variable holds several words.
+        timeout -k 5 $((10 * patience)) "$HEARSAY" $c --model logreg --data glyphs --rounds 1 --out held >piped.out 2>piped.err </dev/null
+        code=$?
+        check "${c%% *}, a directory as $file: $(head -c 110 piped.err)" eval \
+            '[ $code = 2 ] && grep -q "held/$file: found a directory, expected a regular file" piped.err && [ "$(ls -A held)" = "$file" ]'
+    done
 done
 
 # ---- Secrets are written to new files only. ----

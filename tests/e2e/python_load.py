@@ -142,6 +142,8 @@ def refusals(path):
         with open("cut", "wb") as f:
             f.write(good[:cut])
         refused("cut: ", hearsay.load, "cut")
+    os.mkfifo("pipe")
+    refused("pipe: found another kind of file", hearsay.load, "pipe")
     refused("dtype of w: found 'F4'", hearsay.load, put("bad", one("F4", [2], [0, 1]), bytes(1)))
     refused("shape of w", hearsay.load, put("bad", one("F32", [-1], [0, 4]), bytes(4)))
     refused("data_offsets of w: found 8 bytes, expected 4", hearsay.load, put("bad", one("F32", [1], [0, 8]), bytes(8)))

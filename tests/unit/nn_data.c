@@ -349,7 +349,7 @@ static void test_directories(void **state)
     put_cifar();
     scratch_remove(&s, "data_batch_1.bin");
     assert_int_equal(mkfifo(scratch_path(&s, "data_batch_1.bin"), 0600), 0);
-    refused("cifar10", "data_batch_1.bin", "found a special file, expected a regular file");
+    refused("cifar10", "data_batch_1.bin", "found a named pipe, expected a regular file");
 }
 
 /* For each 32-bit field of a file, checks the error message for a wrong value. */

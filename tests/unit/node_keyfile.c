@@ -132,7 +132,10 @@ static void test_no_file(void **state)
     assert_non_null(strstr(error, "regular"));
     /* No process writes to the FIFO, and reading must not block. */
     assert_int_equal(mkfifo(path, 0600), 0);
-    refuse("regular");
+    refuse("found a named pipe, expected a regular file");
+    unlink(path);
+    assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
+    refuse("found a socket, expected a regular file");
     assert_int_equal(keyfile_write("no-such-dir/key", key, error), -ENOENT);
 }
 

@@ -106,10 +106,16 @@ static void test_states(void **state)
     outdir_close(&d);
 }
 
-/* Opening the FIFO must not block. Without O_NONBLOCK it would. */
-static void test_pipes_are_refused(void **state)
+/* Opening the FIFO must not block. Without O_NONBLOCK it would. In the place of a file that only the
+ * end of the run writes, a directory would let the run fail at its end. */
+static void test_only_regular_files_are_used(void **state)
 {
-    static const char *const names[] = {"run.txt", "summary.json", ".lock", "metrics.jsonl",
+    static const char *const names[] = {"run.txt",
+                                        "summary.json",
+                                        ".lock",
+                                        "metrics.jsonl",
+                                        "promise",
+                                        "model.safetensors",
                                         "checkpoint-1.safetensors"};
     struct outdir d = opened();
     (void)state;
@@ -129,6 +135,12 @@ static void test_pipes_are_refused(void **state)
         assert_true(of_peer || strstr(why, name) != NULL);
         outdir_close(&d);
         assert_int_equal(unlink(path_of(name)), 0);
+        assert_int_equal(mkdir(path_of(name), 0700), 0);
+        assert_int_equal(outdir_check(dir, true, why), -EINVAL);
+        assert_non_null(strstr(why, name));
+        assert_int_equal(outdir_open(&d, dir, why), of_peer ? 0 : -EINVAL);
+        outdir_close(&d);
+        assert_int_equal(rmdir(path_of(name)), 0);
     }
 }
 
@@ -363,7 +375,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_states, make_work, remove_work),
-        cmocka_unit_test_setup_teardown(test_pipes_are_refused, make_work, remove_work),
+        cmocka_unit_test_setup_teardown(test_only_regular_files_are_used, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_foreign_files, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_finished, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_finished_peers, make_work, remove_work),

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
@@ -86,7 +87,9 @@ def _torch(framework: Optional[str]) -> Any:
 # ---- Reading the model file. ----
 
 def _read(path: str) -> Any:
-    with open(path, "rb") as f:
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:  # Opening a named pipe must not block.
+        if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+            raise ValueError(f"{path}: found another kind of file, expected a regular file")
         size = os.fstat(f.fileno()).st_size
         length = f.read(8)
         (n,) = struct.unpack("<Q", length) if len(length) == 8 else (0,)
