@@ -254,8 +254,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     unsigned long long i = strtoull(label, NULL, 10);
     if (i < 1 || i > t->n_columns)
         return file_error(c->spot.error, c->spot.path,
-                          "found %zu columns, expected column %.20s to be the label", t->n_columns,
-                          label);
+                          "found %zu column%s, expected column %.20s to be the label", t->n_columns,
+                          number_plural(t->n_columns), label);
     t->label = (size_t)i - 1;
     return 0;
 }
@@ -439,8 +439,9 @@ static int asked_label(const struct table *t, struct cells *c, const struct sche
     if (!number)
         return refuse_label(c, names, text);
     return file_error(c->spot.error, c->spot.path,
-                      "line %llu: found %" PRIu32 " columns, expected column %.20s to be the label",
-                      (unsigned long long)c->spot.line, names->n, text);
+                      "line %llu: found %" PRIu32
+                      " column%s, expected column %.20s to be the label",
+                      (unsigned long long)c->spot.line, names->n, number_plural(names->n), text);
 }
 
 /* Matches the header, the record at the read position c, to the schema, and sets the sheet's order
@@ -480,9 +481,9 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
     t->values = t->schema->n;
     if (fixed_values(t) > 0 && t->values != fixed_values(t))
         return file_error(c->spot.error, c->spot.path,
-                          "line %llu: found %zu columns of values, expected %zu (%s)",
-                          (unsigned long long)c->spot.line, t->values, fixed_values(t),
-                          kind_brief(t->r->kind).text);
+                          "line %llu: found %zu column%s of values, expected %zu (%s)",
+                          (unsigned long long)c->spot.line, t->values, number_plural(t->values),
+                          fixed_values(t), kind_brief(t->r->kind).text);
     return open_columns(t, c);
 }
 

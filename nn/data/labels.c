@@ -288,7 +288,7 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
              "found %" PRIu32 " label name%s from %s to %s, expected exactly the %" PRIu32
              " names that the run started with: every file must have all of them (the run stores "
              "only their hash)",
-             l->n_names, l->n_names == 1 ? "" : "s", quote_string(first).text,
+             l->n_names, number_plural(l->n_names), quote_string(first).text,
              quote_string(last).text, l->n_classes);
     return -EINVAL;
 }

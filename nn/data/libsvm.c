@@ -162,8 +162,8 @@ static int check_bare(struct pass *s, struct piece token)
     if (s->rows != READER_BARE || s->blank == 0)
         return 0;
     return file_error(s->spot.error, s->spot.path,
-                      "line %llu: found an empty line, expected index:value: without labels, an "
-                      "empty line cannot stand for a row without entries",
+                      "line %llu: found an empty line, expected index:value; delete the line, or "
+                      "write 1:0 if it is a row of zeros",
                       (unsigned long long)s->blank);
 }
 
@@ -261,7 +261,8 @@ static int kind_from_rows(const struct pass *s, const struct reader *r, struct k
         kind->features = r->features ? r->features : s->largest;
     if (kind->features == 0)
         return file_error(s->spot.error, s->spot.path,
-                          "found %zu rows without an entry, expected index:value", s->n_rows);
+                          "found %zu row%s without an entry, expected index:value", s->n_rows,
+                          number_plural(s->n_rows));
     return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 

@@ -5,6 +5,7 @@
 #include "nn/data/cifar.h"
 #include "nn/data/files.h"
 #include "nn/data/idx.h"
+#include "nn/math/number.h"
 
 #include <errno.h>
 #include <math.h>
@@ -202,7 +203,7 @@ static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error
     return file_error(error, s->path,
                       "found %zu file%s of an unknown kind, expected IDX, CIFAR, libsvm, csv or "
                       "text (or KIND:PATH)",
-                      n, n == 1 ? "" : "s");
+                      n, number_plural(n));
 }
 
 int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])

@@ -11,6 +11,7 @@
 #include "nn/files/file.h"
 #include "nn/files/safetensors_header.h"
 #include "nn/math/half.h"
+#include "nn/math/number.h"
 #include "nn/math/spelling.h"
 
 #include <assert.h>
@@ -191,8 +192,8 @@ static int check_segments(const struct safetensors_header *h, const struct segme
     const struct segment *lacks = missing(h, s, n);
     assert(lacks != NULL);
     return file_error(error, path,
-                      "header: found %zu tensors, expected %zu: tensor %s of the model is missing",
-                      found, n, lacks->name);
+                      "header: found %zu tensor%s, expected %zu: tensor %s of the model is missing",
+                      found, number_plural(found), n, lacks->name);
 }
 
 /* ---- Reading the values of tensors ---- */

@@ -230,6 +230,11 @@ static uint32_t numbered(const char *choice, size_t length, const char *text)
     return end != NULL && *end == '\0' ? n : 0;
 }
 
+const char *number_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 int number_choice(const char *choices, const char *text)
 {
     size_t n = strlen(text);

@@ -68,9 +68,12 @@ void number_real_text(double value, char out[NUMBER_TEXT_MAX]);
  * "not a number", "infinite" or "minus infinite". Returns out. */
 const char *number_said(double value, char out[NUMBER_TEXT_MAX]);
 
-/* Returns the index of `text` among the choices "a|b|c", or -1 if it is not one of them. The
- * last choice may be "word:N". Then "word:1" has the index of this choice, "word:2" the next
- * one, and so on up to "word:4096" (NUMBER_CHOICE_MOST). */
+/* Returns the ending of a noun after the count n in a message: "" for 1, otherwise "s". */
+const char *number_plural(uint64_t n);
+
+/* Returns the index of `text` among the choices "a|b|c", or -1 if it is not one of them. The last
+ * choice may be "word:N". It matches "word:1" to "word:4096" (NUMBER_CHOICE_MOST), and its index is
+ * increased by the number minus 1. */
 int number_choice(const char *choices, const char *text);
 
 /* Returns the choice with index `place`, the inverse of number_choice(). Sets *length, because

@@ -3,6 +3,7 @@
  * Each network follows its paper or torchvision layer by layer, with the names of PyTorch's
  * modules, so that PyTorch loads a model file (tests/pytorch_models.py).
  */
+#include "nn/math/number.h"
 #include "nn/models/build.h"
 
 #include <math.h>
@@ -66,9 +67,10 @@ static int check_mlp(const struct model *m, const struct model_sizes *sizes,
     }
     if (last != m->n_classes) {
         snprintf(error, MODEL_ERROR_MAX,
-                 "model \"%.80s\" has %u outputs, but the data has %u classes: expected "
+                 "model \"%.80s\" has %u output%s, but the data has %u classes: expected "
                  "mlp:%zu-...-%u",
-                 m->spec, (unsigned)last, (unsigned)m->n_classes, inputs, (unsigned)m->n_classes);
+                 m->spec, (unsigned)last, number_plural(last), (unsigned)m->n_classes, inputs,
+                 (unsigned)m->n_classes);
         return MODEL_REFUSED;
     }
     return 0;

@@ -1,4 +1,5 @@
 /* peer/cmd/compressors_print.c -- prints the tables and the JSON of `hearsay compressors`. */
+#include "nn/math/number.h"
 #include "peer/cmd/compressors.h"
 #include "peer/uv/metrics.h"
 
@@ -86,16 +87,16 @@ static void print_head(const struct cmd_compressors *t)
 {
     char a[TEXT], b[TEXT], c[TEXT];
     if (t->model != NULL)
-        printf("%s: %s trained parameters in %zu tensors", t->model, grouped(a, t->n),
-               t->n_segments);
+        printf("%s: %s trained parameters in %zu tensor%s", t->model, grouped(a, t->n),
+               t->n_segments, number_plural(t->n_segments));
     else
         printf("%s parameters, one tensor of %zu x %zu", grouped(a, t->n), t->segments->rows,
                t->segments->cols);
     printf("; standard normal values, seed %" PRIu64 "\n", t->seed);
     if (!t->measured)
         return;
-    printf("one thread: axpy %.2f, memcpy %.2f Gelem/s; messages to %" PRIu32 " neighbours\n",
-           speed(t, t->axpy_s), speed(t, t->memcpy_s), t->neighbours);
+    printf("one thread: axpy %.2f, memcpy %.2f Gelem/s; messages to %" PRIu32 " neighbour%s\n",
+           speed(t, t->axpy_s), speed(t, t->memcpy_s), t->neighbours, number_plural(t->neighbours));
     if (t->uplink > 0)
         printf("at %s, sending the floats uncompressed takes %s\n", rate_text(b, t->uplink),
                seconds_text(c, cmd_compressors_without(t)));

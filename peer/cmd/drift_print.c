@@ -2,6 +2,7 @@
  *
  * The output has no escape sequences, so it is the same on a terminal and in a pipe.
  */
+#include "nn/math/number.h"
 #include "peer/cmd/drift.h"
 #include "peer/cmd/progress.h"
 #include "peer/uv/metrics.h"
@@ -270,9 +271,9 @@ static void print_sketched(const struct drift_compare *l)
         printf("%-16s unknown: %s\n", "sketches", too_near);
         return;
     }
-    printf("%-16s %-25s drift %-10s relative %s   (%zu peers, standard error %s)\n", "sketches",
+    printf("%-16s %-25s drift %-10s relative %s   (%zu peer%s, standard error %s)\n", "sketches",
            moment_of(when, l), cmd_progress_drift(a, "%.4e", f->xi),
-           cmd_progress_drift(b, "%.4e", f->relative), l->n,
+           cmd_progress_drift(b, "%.4e", f->relative), l->n, number_plural(l->n),
            f->error == 0 ? "0" : percent(e, f->error));
 }
 
@@ -339,7 +340,7 @@ void drift_print_line(const struct drift *d, double time_s, bool layers)
         if (l->exact)
             printf("(exact, %zu models)", l->n);
         else
-            printf("(%zu peers, error %s)", l->n, percent(e, f->error));
+            printf("(%zu peer%s, error %s)", l->n, number_plural(l->n), percent(e, f->error));
         fputs("  farthest ", stdout);
         put_pair(l, f);
     }

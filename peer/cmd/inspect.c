@@ -3,6 +3,7 @@
 #include "peer/cmd/inspect.h"
 
 #include "nn/files/file.h"
+#include "nn/math/number.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/run_parse.h"
 #include "peer/run/key.h"
@@ -272,7 +273,8 @@ static void print_text(const struct cmd_inspect *in)
         print_file(in);
     else
         printf("model      %s for %s\n", in->model.spec, in->kind);
-    printf("parameters %" PRIu64 " in %zu tensors", in->n_floats, in->n_tensors);
+    printf("parameters %" PRIu64 " in %zu tensor%s", in->n_floats, in->n_tensors,
+           number_plural(in->n_tensors));
     if (in->has_model && in->unlike == NULL)
         printf(", %zu of them trained", segments_trained(in->model.segments, in->model.n_segments));
     putchar('\n');

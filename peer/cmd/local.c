@@ -8,6 +8,7 @@
  * peer/cmd/peer_report.h lists. No child outlives this process, however this process ends
  * (peer/uv/cluster.h). The closing JSON object is described in peer/cmd/local_result.h.
  */
+#include "nn/math/number.h"
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
@@ -589,11 +590,12 @@ static int train(struct local *l)
         return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
     l->begin_ns = uv_hrtime();
     cmd_progress_open(&l->progress, stderr);
-    (void)cmd_fail(
-        l->o, CMD_OK, "%u peers, 127.0.0.1:%u to :%u, everything in %s%s", (unsigned)l->n,
-        (unsigned)l->cluster.child[0].port, (unsigned)l->cluster.child[l->n - 1].port, l->out,
-        l->result.is_temporary ? ", deleted if the run ends in consensus (keep it with --out DIR)"
-                               : "");
+    (void)cmd_fail(l->o, CMD_OK, "%u peer%s, 127.0.0.1:%u to :%u, everything in %s%s",
+                   (unsigned)l->n, number_plural(l->n), (unsigned)l->cluster.child[0].port,
+                   (unsigned)l->cluster.child[l->n - 1].port, l->out,
+                   l->result.is_temporary
+                       ? ", deleted if the run ends in consensus (keep it with --out DIR)"
+                       : "");
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);

@@ -7,6 +7,7 @@
 #include "peer/cmd/local_result.h"
 
 #include "nn/files/safetensors.h"
+#include "nn/math/number.h"
 #include "peer/cmd/drift_mean.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
@@ -449,8 +450,8 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     else
         printf("\naccuracy       not evaluated yet");
     if (r->facts.stopped && t->accuracy_samples > 0)
-        printf(", of round %llu, on %llu samples", (unsigned long long)t->accuracy_round,
-               (unsigned long long)t->accuracy_samples);
+        printf(", of round %llu, on %llu sample%s", (unsigned long long)t->accuracy_round,
+               (unsigned long long)t->accuracy_samples, number_plural(t->accuracy_samples));
     putchar('\n');
     if (r->consensus.n > 0)
         printf("drift          %s, relative %s (exact, of %zu models)\n",

@@ -2,6 +2,7 @@
  * written by peer/run_log. */
 #include "peer/cmd/peer_report.h"
 
+#include "nn/math/number.h"
 #include "peer/cmd/log.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
@@ -85,8 +86,8 @@ static void show(struct cmd_peer_report *r, const struct node_progress *g, bool 
                                    .bytes_sent = g->bytes_sent,
                                    .bytes_received = g->bytes_received};
     snprintf(row.phase, sizeof row.phase, "%s", figure_phase(g->phase, g->holds));
-    snprintf(row.tail, sizeof row.tail, "%u live, %u edges", (unsigned)g->n_live,
-             (unsigned)g->n_edges);
+    snprintf(row.tail, sizeof row.tail, "%u live, %u edge%s", (unsigned)g->n_live,
+             (unsigned)g->n_edges, number_plural(g->n_edges));
     cmd_progress_show(&r->progress, &row, 1, run_log_seconds(&r->diary), force);
 }
 

@@ -1,6 +1,7 @@
 /* peer/cmd/peers.c -- checks --min-peers and --topology against the number of peers. */
 #include "peer/cmd/peers.h"
 
+#include "nn/math/number.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ void cmd_peers_report_added_edges(const struct options *o, const char *spec, con
     cmd_fail(o, CMD_OK,
              "warning: the edges of --topology do not connect all %u peers: hearsay adds %u edge%s "
              "that %s them",
-             (unsigned)g->n, (unsigned)(built - named), built - named == 1 ? "" : "s",
+             (unsigned)g->n, (unsigned)(built - named), number_plural(built - named),
              built - named == 1 ? "connects" : "connect");
 }
 
@@ -94,5 +95,5 @@ void cmd_peers_check_load(const struct options *o, uint32_t n)
     cmd_fail(o, CMD_OK,
              "warning: %u processes share %ld processor%s: sessions between them may time out; "
              "hearsay sim --peers %u gives identical models in one process",
-             (unsigned)n, n_processors, n_processors == 1 ? "" : "s", (unsigned)n);
+             (unsigned)n, n_processors, number_plural((uint64_t)n_processors), (unsigned)n);
 }

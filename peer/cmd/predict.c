@@ -8,6 +8,7 @@
  * without labels, all rows get a label.
  */
 #include "nn/files/replace.h"
+#include "nn/math/number.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/loaded.h"
 #include "peer/cmd/logits.h"
@@ -161,12 +162,12 @@ static void say(const struct prediction *p)
         && kind.scheme == LABELS_NAMES)
         fputs("the model file has no class names; labels are class numbers\n", stderr);
     if (p->loaded.data.test.labels == NULL) {
-        fprintf(stderr, "%zu samples of %s, without labels\n", n,
+        fprintf(stderr, "%zu sample%s of %s, without labels\n", n, number_plural(n),
                 kind_brief(p->loaded.data.test.kind).text);
         return;
     }
-    fprintf(stderr, "%zu samples of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
-            kind_brief(p->loaded.data.test.kind).text, p->right,
+    fprintf(stderr, "%zu sample%s of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
+            number_plural(n), kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
     if (p->loaded.data.held_out == DATA_HELD_OTHER)
         fputs("labelled all rows of --data, which are not the training files of this model\n",

@@ -21,6 +21,7 @@
  *     "callable": whether one of them works}; a value that is not known is null.
  */
 #include "gossip/wire/wire.h"
+#include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/run_parse.h"
@@ -355,8 +356,8 @@ static double clock_s(const struct probe *p, double *error_s)
 static void say_rest(struct probe *p)
 {
     double error_s, off_s = clock_s(p, &error_s);
-    say(p, STEP_MEMBERS, true, 0, "%u alive of the %u members that it knows",
-        (unsigned)p->status.n_live, (unsigned)p->n_members);
+    say(p, STEP_MEMBERS, true, 0, "%u alive of the %u member%s that it knows",
+        (unsigned)p->status.n_live, (unsigned)p->n_members, number_plural(p->n_members));
     if (p->status.clock_ms != 0)
         say(p, STEP_CLOCK, true, 0, "%+.3f s relative to this machine, +- %.3f s", off_s,
             error_s + 0.001);

@@ -7,6 +7,7 @@
  */
 #include "peer/cmd/progress.h"
 
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 #include "peer/progress/progress_line.h"
 
@@ -144,7 +145,8 @@ static void add_head(struct progress_line *l, const struct whole *w)
     if (w->slowest != NULL && w->slowest->head[0] != '\0') {
         gauge_add(l, w->slowest->head, "");
     } else if (in_phase(w, consensus)) {
-        snprintf(full, sizeof full, "%s: %llu rounds", phase, (unsigned long long)w->settle_rounds);
+        snprintf(full, sizeof full, "%s: %llu round%s", phase, (unsigned long long)w->settle_rounds,
+                 number_plural(w->settle_rounds));
         gauge_add(l, full, full);
     } else {
         gauge_add(l, phase, in_phase(w, training) ? "" : phase);

@@ -1,5 +1,6 @@
 /* peer/cmd/sim_joining.c -- detects that a simulated run will never begin, so that the simulation
  * can end. */
+#include "nn/math/number.h"
 #include "peer/cmd/sim.h"
 
 static const int64_t second_us = 1000 * 1000;
@@ -65,9 +66,9 @@ static void say(struct simulation *s, const struct gathering *g)
      * peers that still wait for members then only cause a warning. */
     if (g->n_done > 0) {
         cmd_fail(s->o, CMD_OK,
-                 "warning: %u peers have ended the run and left; %u peers wait for them and count "
-                 "as dead",
-                 g->n_done, g->n);
+                 "warning: %u peer%s ended the run and left; %u still waiting for them: counted as "
+                 "dead",
+                 g->n_done, number_plural(g->n_done), g->n);
         return;
     }
     /* The number of known members, `g->have`, may include members that have left. It is therefore

@@ -1,5 +1,6 @@
 /* peer/cmd/sim_result.c -- computes the result of a simulation and prints it as text or one JSON
  * object. */
+#include "nn/math/number.h"
 #include "peer/cmd/drift_mean.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/sim.h"
@@ -228,11 +229,12 @@ static void print_text(const struct simulation *s, const struct result *r)
     char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
         high[CMD_PROGRESS_TEXT];
     printf(
-        "%u peers, %" PRIu64 " rounds and %" PRIu64
+        "%u peer%s, %" PRIu64 " round%s and %" PRIu64
         " of the consensus phase, %.2f s simulated in %.1f s\naccuracy        %s to %s\ndrift      "
         "     %s, relative %s (exact); estimated by the peers: relative %s\n",
-        s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
-        cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
+        s->n, number_plural(s->n), r->rounds, number_plural(r->rounds), r->settle_rounds,
+        (double)sim_now_us(s->world) * 1e-6, r->seconds, cmd_progress_percent(low, r->accuracy_min),
+        cmd_progress_percent(high, r->accuracy_max),
         cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
         cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
         cmd_progress_drift_at(estimated, cmd_drift_mean_value(&r->estimated), r->estimated.round));
@@ -242,9 +244,9 @@ static void print_text(const struct simulation *s, const struct result *r)
                cmd_progress_drift(xi, "%.4g", r->exact.statistics.xi),
                cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));
     if (r->facts.n_left > 0)
-        printf("left            %u peers, because of the scenario; the figures above are of the "
+        printf("left            %u peer%s, because of the scenario; the figures above are of the "
                "others\n",
-               r->facts.n_left);
+               r->facts.n_left, number_plural(r->facts.n_left));
     cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf(
@@ -266,9 +268,9 @@ int cmd_sim_result(struct simulation *s)
     int code = r.outcome.exit_code;
     if (code == CMD_OK && s->n_lines_lost > 0)
         code = cmd_fail(s->o, CMD_FAILED,
-                        "%llu lines of metrics.jsonl could not be written; the "
+                        "%llu line%s of metrics.jsonl could not be written; the "
                         "models are stored",
-                        (unsigned long long)s->n_lines_lost);
+                        (unsigned long long)s->n_lines_lost, number_plural(s->n_lines_lost));
     if (cmd_out_write_summary(s->o, s->out, j, finished, code) != CMD_OK)
         code = CMD_FAILED;
     if (options_flag(s->o, "json"))

@@ -3,6 +3,7 @@
 
 #include "gossip/exchange/codec_levels.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
@@ -379,7 +380,7 @@ static void print_pass(const struct figures *f)
 
 static void print_text(const struct figures *f)
 {
-    printf("topology      %s, %" PRIu32 " peers\n", f->spec, f->n);
+    printf("topology      %s, %" PRIu32 " peer%s\n", f->spec, f->n, number_plural(f->n));
     printf("edges         %" PRIu64 "\n", f->n_edges);
     const char *what = f->pass.n_rounds > 0 ? "partners" : "degree";
     if (f->degree_min == f->degree_max)

@@ -249,9 +249,10 @@ static void print_text(const struct cmd_train *t)
 {
     char number[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT];
     print_tested(t);
-    printf("trained   %" PRIu64 " rounds, %.*f epochs, %.1f s: %s ms a step, %s samples a second\n",
-           t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds,
-           cmd_progress_number(number, "%.3f", ms_per_step(&t->all)),
+    printf("trained   %" PRIu64
+           " round%s, %.*f epochs, %.1f s: %s ms a step, %s samples a second\n",
+           t->round, number_plural(t->round), digits(epochs(t, t->round)), epochs(t, t->round),
+           t->all.seconds, cmd_progress_number(number, "%.3f", ms_per_step(&t->all)),
            cmd_progress_number(rate, "%.0f", samples_per_s(t, &t->all)));
     printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
     printf("model     %s, %zu parameters%s%s%s\n", sgd_values(&t->run)->model, t->trainer.n_params,

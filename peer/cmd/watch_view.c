@@ -3,6 +3,7 @@
 #include "peer/cmd/watch_view.h"
 
 #include "gossip/exchange/edge.h"
+#include "nn/math/number.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/node.h"
 #include "peer/uv/metrics.h"
@@ -153,7 +154,7 @@ static void add_missing(char *line, const struct watch_facts *f, const struct ta
 static void put_members(struct page *p, const struct watch_facts *f, const struct tally *t)
 {
     char line[LINE] = "", left[CMD_PROGRESS_TEXT];
-    add(line, "%u member%s:", (unsigned)f->n, f->n == 1 ? "" : "s");
+    add(line, "%u member%s:", (unsigned)f->n, number_plural(f->n));
     for (uint32_t i = 0; i < t->n_states; i++)
         add(line, "%s %u %s", i ? "," : "", (unsigned)t->state[i].n, t->state[i].name);
     if (t->n_gathering > 0 && f->min_peers > t->n_answered)

@@ -1,6 +1,8 @@
 /* peer/http/health.c -- derives health and readiness from a snapshot. */
 #include "peer/http/health.h"
 
+#include "nn/math/number.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,9 +41,9 @@ static bool gathers(const struct snapshot *s, char text[HEALTH_TEXT])
         return say(text, false, "joining: %u of %u members are present", live,
                    s->figures.min_peers);
     return say(text, false,
-               "joining: %u members are present, %u are needed; this peer waits for their edges or "
+               "joining: %u member%s present, of %u needed; this peer waits for their edges or "
                "for a model",
-               live, s->figures.min_peers);
+               live, number_plural(live), s->figures.min_peers);
 }
 
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT])

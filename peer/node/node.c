@@ -2,6 +2,7 @@
  * module that handles it. */
 #include "peer/node/node.h"
 
+#include "nn/math/number.h"
 #include "peer/node/edge/parts.h"
 #include "peer/node/membership/member_counts.h"
 #include "peer/node/result/certificate.h"
@@ -362,8 +363,8 @@ static void start(struct node *n)
     else if (statistics_aggregation_start(n->pooling))
         env_note(
             &n->env, NOTE_INFO,
-            "the run starts once the column statistics of %u members (--min-peers) have arrived",
-            n->env.config.run.min_peers);
+            "the run starts once the column statistics of %u member%s (--min-peers) have arrived",
+            n->env.config.run.min_peers, number_plural(n->env.config.run.min_peers));
     else if (n->env.config.found)
         take_run(n, &n->env.config.run);
     else

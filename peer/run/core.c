@@ -600,9 +600,10 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     }
     if (r->rounds > 0 && r->post_local >= r->rounds) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--post-local %llu: expected less than the %llu rounds of the run, otherwise no "
+                 "--post-local %llu: expected less than the %llu round%s of the run, otherwise no "
                  "round has --local-steps %u",
-                 (unsigned long long)r->post_local, (unsigned long long)r->rounds, r->local_steps);
+                 (unsigned long long)r->post_local, (unsigned long long)r->rounds,
+                 number_plural(r->rounds), r->local_steps);
         return -EINVAL;
     }
     err = uses_round_protocol(r) ? check_collective(r, error) : 0;

@@ -2,6 +2,8 @@
  * and when all waiting lines have been written. */
 #include "peer/run_log/lines.h"
 
+#include "nn/math/number.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +31,8 @@ static void report_recovery(struct run_log_lines *l)
     if (j->n_lost > 0)
         snprintf(lost, sizeof lost, ", and %" PRIu64 " are lost", j->n_lost);
     snprintf(l->news, sizeof l->news,
-             "%.400s/metrics.jsonl can be written again: %" PRIu64 " lines were written late%s",
-             j->dir, j->n_late, lost);
+             "%.400s/metrics.jsonl can be written again: %" PRIu64 " line%s written late%s", j->dir,
+             j->n_late, number_plural(j->n_late), lost);
     l->level = j->n_lost > 0 ? NOTE_WARNING : NOTE_INFO;
 }
 

@@ -240,7 +240,7 @@ sleep 1
 limit "$pid" -1
 finish "$pid" 120
 check "  when there is room again, it reports the number of late lines and ends with 0: $(grep 'late' part.err)" eval \
-    '[ "$code" = 0 ] && [ "$(grep -c "part: part/metrics.jsonl can be written again: [0-9]* lines were written late$" part.err)" = 1 ]'
+    '[ "$code" = 0 ] && [ "$(grep -c "part: part/metrics.jsonl can be written again: [0-9]* lines\\? written late$" part.err)" = 1 ]'
 # shellcheck disable=SC2016
 check "  all rounds have a line" eval \
     '[ "$(jq -s "[.[] | select(.start | not) | select(.settle_rounds == 0) | .round] | unique | length" part/metrics.jsonl)" -ge 15 ]'
@@ -257,7 +257,7 @@ check "its model is written, its lines wait" wait_until 120 grep -q 'lasting: wa
 check "  the model is stored, and the peer still waits" eval 'alive "$pid" && [ -s lasting/model.safetensors ] && [ ! -e lasting/summary.json ]'
 limit "$pid" -1
 finish "$pid" 60
-check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines were written late$" lasting.err'
+check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines\\? written late$" lasting.err'
 
 # run.txt cannot be written at first. If it can be written at the end, the run succeeds. If not, the directory must not
 # look like a finished run.

@@ -89,8 +89,8 @@ static void test_libsvm(void **state)
         "f0: line 2, entry: found \"+1\", expected index:value with an index of at least 1");
     rows_refuse(&svm, r, "+1 2:1\n1:1\n", "f0: line 2, label: found \"1:1\", expected -1 or +1");
     rows_refuse(&svm, r, "1:1\n\n2:1\n",
-                "f0: line 2: found an empty line, expected index:value: without labels, an empty "
-                "line cannot stand for a row without entries");
+                "f0: line 2: found an empty line, expected index:value; delete the line, or write "
+                "1:0 if it is a row of zeros");
     r.rows = READER_LABELLED;
     rows_refuse(&svm, r, "1:1\n", "f0: line 1, label: found \"1:1\", expected -1 or +1");
     r.rows = READER_MAYBE;

@@ -152,6 +152,15 @@ static void choices_have_numbers(void **state)
         assert_int_equal(number_choice(choices, bad[i]), -1);
 }
 
+static void one_is_singular(void **state)
+{
+    (void)state;
+    assert_string_equal(number_plural(0), "s");
+    assert_string_equal(number_plural(1), "");
+    assert_string_equal(number_plural(2), "s");
+    assert_string_equal(number_plural(UINT64_MAX), "s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +171,7 @@ int main(void)
         cmocka_unit_test(reals_read_back),
         cmocka_unit_test(choices_have_places),
         cmocka_unit_test(choices_have_numbers),
+        cmocka_unit_test(one_is_singular),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* peer/node/join/join.c -- obtains the model with which this peer begins. */
 #include "peer/node/join/join.h"
 
+#include "nn/math/number.h"
 #include "peer/node/mark.h"
 #include "peer/node/session/round_quorum.h"
 
@@ -90,7 +91,7 @@ static bool take(struct join *j)
     env_note(j->env, NOTE_INFO,
              "joined the run at round %llu of %llu, with a model fetched from %zu member%s",
              (unsigned long long)round, (unsigned long long)run->rounds, r.n_givers,
-             r.n_givers == 1 ? "" : "s");
+             number_plural(r.n_givers));
     return true;
 }
 

@@ -2,6 +2,7 @@
  * members. */
 #include "peer/node/join/statistics_aggregation.h"
 
+#include "nn/math/number.h"
 #include "peer/run/exit.h"
 
 #include <assert.h>
@@ -349,7 +350,8 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
         return false;
     }
     list(g, true, names);
-    env_note(v, NOTE_INFO, "the run uses the column statistics of %zu members: %s", n, names);
+    env_note(v, NOTE_INFO, "the run uses the column statistics of %zu member%s: %s", n,
+             number_plural(n), names);
     return true;
 }
 

@@ -7,6 +7,7 @@
  * its model is not stored. */
 #include "peer/node/result/result_facts.h"
 
+#include "nn/math/number.h"
 #include "peer/node/result/certificate.h"
 #include "peer/node/result/verdict.h"
 #include "peer/run/exit.h"
@@ -82,7 +83,7 @@ static void drop_late(const struct node *n, struct verdict_facts *f)
     }
     if (n_unfinished != n_late) {
         char others[24];
-        snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, n_late == 1 ? "" : "s");
+        snprintf(others, sizeof others, "%u other%s", (unsigned)n_late, number_plural(n_late));
         verdict_add_absent(f, others, why);
     }
     f->n_among = phases_status(n->phases).n_ended;

@@ -1,6 +1,7 @@
 /* peer/node/result/verdict.c -- the decision table of verdict.h, and the sentence of each verdict. */
 #include "peer/node/result/verdict.h"
 
+#include "nn/math/number.h"
 #include "peer/run/exit.h"
 
 #include <math.h>
@@ -195,7 +196,7 @@ static void say_names(struct verdict *o, const char *before, const char (*name)[
 static void say_who(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
-        f->n_members == 1 ? "" : "s");
+        number_plural(f->n_members));
     const char *before = " (";
     if (f->n_dead > 0) {
         say_names(o, " (dead: ", f->dead, f->n_dead);

@@ -1,6 +1,7 @@
 /* peer/node/session/callback.c -- calls members at their announced addresses and prints the warnings. */
 #include "peer/node/session/callback.h"
 
+#include "nn/math/number.h"
 #include "peer/node/session/sessions_state.h"
 
 #include <stdio.h>
@@ -90,7 +91,7 @@ static void tell_ours(struct sessions *s)
             "%s cannot call this peer at %s: %s; %u other member%s can. If more members report "
             "this, start this peer with %s",
             r->name, b->address, connection_diagnostics_why(why), (unsigned)n_works,
-            n_works == 1 ? "" : "s", remedy);
+            number_plural(n_works), remedy);
         return;
     }
     env_note(

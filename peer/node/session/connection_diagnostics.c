@@ -1,6 +1,7 @@
 /* peer/node/session/connection_diagnostics.c -- counts failed dials and prints warnings about them. */
 #include "peer/node/session/connection_diagnostics.h"
 
+#include "nn/math/number.h"
 #include "peer/node/session/sessions_state.h"
 
 #include <stdio.h>
@@ -199,7 +200,7 @@ static void tell_all(struct sessions *s, enum node_why why)
     if (why != NODE_WHY_VERSION)
         env_note(s->env, NOTE_WARNING,
                  "no session with %s: %s; tried %u time%s in %.0f s, still trying", names,
-                 connection_diagnostics_why(why), (unsigned)tries, tries == 1 ? "" : "s",
+                 connection_diagnostics_why(why), (unsigned)tries, number_plural(tries),
                  (double)(s->env->now_us - since_us) * 1e-6);
 }
 
@@ -219,7 +220,7 @@ static void tell_no_run(struct sessions *s, bool has_run)
         env_note(s->env, NOTE_WARNING,
                  "still no run: none of the %u connected peer%s has one; start one peer with "
                  "options of the run, such as --rounds or --model",
-                 (unsigned)n, n == 1 ? "" : "s");
+                 (unsigned)n, number_plural(n));
         k->run_us = now + k->run_gap_us;
         k->run_gap_us = 2 * k->run_gap_us < CONNECTION_WARNING_MAX_US ? 2 * k->run_gap_us
                                                                       : CONNECTION_WARNING_MAX_US;

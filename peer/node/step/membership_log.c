@@ -2,6 +2,8 @@
  * prints the changes. */
 #include "peer/node/step/membership_log.h"
 
+#include "nn/math/number.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +197,7 @@ static void tell(struct membership_log *r, enum member_state state, const struct
     char who[NAMES + 32], since[48], graph[64], untold[48] = "";
     size_t self, n = members_vertices(r->env->members, r->env->vertices, &self);
     say_who(g, who, sizeof who);
-    snprintf(graph, sizeof graph, "the topology now has %zu member%s", n, n == 1 ? "" : "s");
+    snprintf(graph, sizeof graph, "the topology now has %zu member%s", n, number_plural(n));
     if (g->n_untold > 0)
         snprintf(untold, sizeof untold, " (%u changes were not reported)", (unsigned)g->n_untold);
     switch (state) {
