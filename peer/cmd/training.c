@@ -121,8 +121,11 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     err = find_order(t, error);
     if (err < 0)
         return err;
-    if (t->has_data)
+    char told[DATA_NOTE_MAX] = "";
+    if (t->has_data) {
+        memcpy(told, t->data.note, sizeof told);
         data_close(&t->data);
+    }
     t->has_data = false;
     struct data_request request = {.spec = t->data_spec != NULL ? t->data_spec : kind,
                                    .kind = data_kind_fixed(kind) ? kind : NULL,
@@ -138,7 +141,9 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
         snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
         return err;
     }
-    if (t->reading != NULL && t->data.note[0] != '\0')
+    /* A run's column statistics may require a second reading of the same files, with the same
+     * note. */
+    if (t->reading != NULL && t->data.note[0] != '\0' && strcmp(t->data.note, told) != 0)
         fprintf(t->reading->out, "--data: %s\n", t->data.note);
     if (t->reading != NULL && t->shard_spec.mode == SHARD_OWN && strchr(kind, ':') != NULL)
         fprintf(t->reading->out, "--shard own: column means, scales and categories come from the "
