@@ -202,19 +202,35 @@ static void use_one_initial_model(struct hearsay *const *h, size_t n)
             layout_copy_initial(&h[i]->config.node.run, &h[from]->config.node.run);
 }
 
-/* Checks that handle `i` describes the same run as the first handle, with equal options and
- * tensors. */
+static void describe_or_none(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX])
+{
+    if (i < t->n)
+        tensors_describe(t, i, out);
+    else
+        snprintf(out, TENSORS_ERROR_MAX, "missing");
+}
+
+/* Checks that handle `i` describes the same run as the first handle, with equal tensors and
+ * options. */
 static int same_run(struct hearsay *first, struct hearsay *h, size_t i)
 {
     char a[WIRE_RUN_MAX + 1], b[WIRE_RUN_MAX + 1], why[RUN_IDENTITY_WHY_MAX];
+    size_t k;
+    if (!first->by_model && !h->by_model
+        && tensors_first_difference(&first->tensors, &h->tensors, &k)) {
+        char found[TENSORS_ERROR_MAX], expected[TENSORS_ERROR_MAX];
+        describe_or_none(&h->tensors, k, found);
+        describe_or_none(&first->tensors, k, expected);
+        return handle_fail(first, HEARSAY_USAGE,
+                           "peer-%zu and peer-0 have different runs: tensor %zu is %s at peer-%zu "
+                           "and %s at peer-0",
+                           i, k + 1, found, i, expected);
+    }
     run_text(&first->config.node.run, a);
     run_text(&h->config.node.run, b);
     if (run_identity_differ(a, b, why) == 0)
         return HEARSAY_OK;
-    return handle_fail(first, HEARSAY_USAGE,
-                       "peer-%zu and peer-0 have different runs: %s (tensors: names, shapes and "
-                       "types)",
-                       i, why);
+    return handle_fail(first, HEARSAY_USAGE, "peer-%zu and peer-0 have different runs: %s", i, why);
 }
 
 static int start(struct simulation *s, struct hearsay *first)

@@ -291,16 +291,20 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     return err;
 }
 
-/* Hashes everything about tensor number `i` that peers must agree on. `before`: hash of the tensors
- * before number `i`. */
-static uint64_t hash_one(const struct tensors *t, size_t i, uint64_t before)
+/* Returns tensor number `i` in the order of x. */
+static const struct tensor *tensor_at(const struct tensors *t, size_t i)
+{
+    return find(t, t->segment[i].name);
+}
+
+/* Hashes everything about a tensor that peers must agree on. `before`: hash of the tensors before
+ * it. */
+static uint64_t hash_one(const struct tensor *one, uint64_t before)
 {
     char text[HEARSAY_NAME_MAX + 160], shape[96];
-    const struct segment *s = &t->segment[i];
-    const struct tensor *one = find(t, s->name);
-    shape_text(s->dims, s->n_dims, shape);
-    int n = snprintf(text, sizeof text, "%016llx %s %s %d %d", (unsigned long long)before, s->name,
-                     shape, (int)one->type, (int)one->role);
+    shape_text(one->dims, one->n_dims, shape);
+    int n = snprintf(text, sizeof text, "%016llx %s %s %d %d", (unsigned long long)before,
+                     one->name, shape, (int)one->type, (int)one->role);
     return rng_hash(text, (size_t)n);
 }
 
@@ -309,27 +313,82 @@ uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);
     for (size_t i = 0; i < t->n; i++)
-        hash = hash_one(t, i, hash);
+        hash = hash_one(tensor_at(t, i), hash);
     return hash;
+}
+
+static void short_hash(const struct tensor *one, char digits[3])
+{
+    snprintf(digits, 3, "%02x", (unsigned)(hash_one(one, 0) & 0xff));
 }
 
 void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE])
 {
     size_t n = t->n < TENSORS_OUTLINED ? t->n : TENSORS_OUTLINED;
     for (size_t i = 0; i < n; i++)
-        snprintf(out + 2 * i, 3, "%02x", (unsigned)(hash_one(t, i, 0) & 0xff));
+        short_hash(tensor_at(t, i), out + 2 * i);
 }
 
-void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX])
+static void describe_form(const struct tensor *one, char out[TENSORS_ERROR_MAX])
 {
     static const char *const types[] = {"float32", "float16", "bfloat16"};
     static const char *const roles[] = {"trained", "a statistic", "a variance", "opaque"};
     char shape[96];
-    const struct segment *s = &t->segment[i];
-    const struct tensor *one = find(t, s->name);
-    shape_text(s->dims, s->n_dims, shape);
-    snprintf(out, TENSORS_ERROR_MAX, "%s (%s of %s, %s)", s->name, types[one->type], shape,
-             roles[one->role]);
+    shape_text(one->dims, one->n_dims, shape);
+    snprintf(out, TENSORS_ERROR_MAX, "%s of %s, %s", types[one->type], shape, roles[one->role]);
+}
+
+void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX])
+{
+    char form[TENSORS_ERROR_MAX];
+    describe_form(tensor_at(t, i), form);
+    snprintf(out, TENSORS_ERROR_MAX, "%s (%.200s)", t->segment[i].name, form);
+}
+
+/* Counts the tensors in `*n_fit` whose short hash is `digits`, and describes the last one in
+ * `out`. */
+static void try_fit(const struct tensor *one, const char *digits, size_t *n_fit,
+                    char out[TENSORS_ERROR_MAX])
+{
+    char own[3];
+    short_hash(one, own);
+    if (memcmp(own, digits, 2) != 0)
+        return;
+    (*n_fit)++;
+    describe_form(one, out);
+}
+
+bool tensors_guess(const struct tensors *t, size_t i, const char *digits,
+                   char out[TENSORS_ERROR_MAX])
+{
+    const struct tensor *own = tensor_at(t, i);
+    size_t n_fit = 0;
+    for (enum hearsay_type type = HEARSAY_FLOAT32; type <= HEARSAY_BFLOAT16; type++) {
+        struct tensor other = *own;
+        other.type = type;
+        if (type != own->type)
+            try_fit(&other, digits, &n_fit, out);
+    }
+    for (enum hearsay_role role = HEARSAY_TRAINED; role <= HEARSAY_OPAQUE; role++) {
+        struct tensor other = *own;
+        other.role = role;
+        if (role != own->role)
+            try_fit(&other, digits, &n_fit, out);
+    }
+    struct tensor turned = *own;
+    for (uint32_t k = 0; k < own->n_dims; k++)
+        turned.dims[k] = own->dims[own->n_dims - 1 - k];
+    if (memcmp(turned.dims, own->dims, sizeof own->dims) != 0)
+        try_fit(&turned, digits, &n_fit, out);
+    return n_fit == 1;
+}
+
+bool tensors_first_difference(const struct tensors *a, const struct tensors *b, size_t *i)
+{
+    size_t n = a->n < b->n ? a->n : b->n;
+    for (*i = 0; *i < n && hash_one(tensor_at(a, *i), 0) == hash_one(tensor_at(b, *i), 0);)
+        ++*i;
+    return *i < a->n || *i < b->n;
 }
 
 /* ---- Checking values for NaN and infinity ---- */

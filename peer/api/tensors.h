@@ -82,6 +82,20 @@ void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
  * trained)". */
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
 
+/* Guesses what the run has in place of this peer's tensor number `i`. `digits`: the two digits of
+ * that tensor in the outline of the run. Tries tensors of the same name with another type, with
+ * another role, and with the dimensions in reverse order. If exactly one of them has these digits,
+ * describes it in `out`, for example "float32 of 10x84, trained", and returns true. At most 6
+ * tensors are tried, so if the run has something else, the guess is wrong in at most 1 of 40
+ * cases. */
+bool tensors_guess(const struct tensors *t, size_t i, const char *digits,
+                   char out[TENSORS_ERROR_MAX]);
+
+/* Sets *i to the number of the first tensor in which `a` and `b` differ. Both must have been laid
+ * out. One of them has fewer tensors if *i is its number of tensors. Returns false if all tensors
+ * agree. */
+bool tensors_first_difference(const struct tensors *a, const struct tensors *b, size_t *i);
+
 /* Returns the first tensor with a value that is not finite. NULL: all values are finite.
  * O(n_floats). */
 const struct tensor *tensors_first_not_finite(const struct tensors *t);

@@ -1,5 +1,6 @@
 /* peer/api/trainer.c -- the trainer (nn/train/trainer.h) that a node uses when a program provides
  * the model. The program does the local steps. */
+#include "nn/math/number.h"
 #include "peer/api/handle.h"
 #include "peer/secure/hash.h"
 
@@ -139,11 +140,12 @@ static int no_memory(char error[RUN_ERROR_MAX])
 }
 
 /* Describes, for an error message, the first tensor that differs from the tensors of the run.
- * `theirs`: outline of the run, that is, a short hash of each tensor. */
-static void describe_first_difference(const struct tensors *t, const char *theirs,
+ * `theirs`: outline of the run, that is, a short hash of each tensor. Returns whether the message
+ * shows how the tensor differs. */
+static bool describe_first_difference(const struct tensors *t, const char *theirs,
                                       char out[TENSORS_ERROR_MAX])
 {
-    char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX];
+    char own[TENSORS_OUTLINE], what[TENSORS_ERROR_MAX], form[TENSORS_ERROR_MAX];
     size_t n = strcmp(theirs, "none") == 0 ? 0 : strlen(theirs) / 2, i = 0;
     tensors_outline(t, own);
     while (i < n && i < t->n && memcmp(own + 2 * i, theirs + 2 * i, 2) == 0)
@@ -152,22 +154,27 @@ static void describe_first_difference(const struct tensors *t, const char *their
     bool all = n > 0 && n < TENSORS_OUTLINED;
     if (n == 0 || (i == n && !all) || (i == t->n && i == n)) {
         snprintf(out, TENSORS_ERROR_MAX,
-                 "the first difference is in the name, shape, type, role or order of the tensors");
-        return;
+                 "tensor %zu or a later one has another name, shape, type, role or place",
+                 i == n && !all ? i + 1 : (size_t)1);
+        return false;
     }
     if (i == t->n) {
-        snprintf(out, TENSORS_ERROR_MAX, "found %zu tensors, expected %zu%s", i, n,
-                 all ? "" : " or more");
-        return;
+        snprintf(out, TENSORS_ERROR_MAX, "found %zu tensor%s, expected %zu%s", i, number_plural(i),
+                 n, all ? "" : " or more");
+        return true;
     }
     tensors_describe(t, i, what);
     if (i == n)
-        snprintf(out, TENSORS_ERROR_MAX, "found %.150s after the %zu tensors of the run", what, n);
+        snprintf(out, TENSORS_ERROR_MAX, "found %.150s after the %zu tensor%s of the run", what, n,
+                 number_plural(n));
+    else if (tensors_guess(t, i, theirs + 2 * i, form))
+        snprintf(out, TENSORS_ERROR_MAX,
+                 "found %.120s as tensor %zu, expected %.60s (guessed from a hash of 8 bits)", what,
+                 i + 1, form);
     else
         snprintf(out, TENSORS_ERROR_MAX,
-                 "found %.150s as tensor %zu, expected another tensor "
-                 "there",
-                 what, i + 1);
+                 "found %.150s as tensor %zu, expected another tensor there", what, i + 1);
+    return i == n || tensors_guess(t, i, theirs + 2 * i, form);
 }
 
 /* Warns a peer with the option "initial" if the run begins with another peer's model. A peer that
@@ -192,13 +199,17 @@ static int check_layout(struct hearsay *h, const struct run *run, char error[RUN
         warn_initial(h);
         return 0;
     }
-    char which[TENSORS_ERROR_MAX];
-    describe_first_difference(&h->tensors, v->outline, which);
-    snprintf(error, RUN_ERROR_MAX,
-             "the tensors differ from the run's: %.200s; found %zu floats, %zu of them trained, "
-             "expected %llu and %llu",
-             which, h->tensors.n_floats, h->tensors.dim, (unsigned long long)v->floats,
-             (unsigned long long)v->trained);
+    char which[TENSORS_ERROR_MAX], rest[96] = "";
+    bool shown = describe_first_difference(&h->tensors, v->outline, which);
+    if (h->tensors.n_floats != v->floats || h->tensors.dim != v->trained)
+        snprintf(rest, sizeof rest,
+                 "; found %zu floats, %zu of them trained, expected %llu and %llu",
+                 h->tensors.n_floats, h->tensors.dim, (unsigned long long)v->floats,
+                 (unsigned long long)v->trained);
+    else if (!shown)
+        snprintf(rest, sizeof rest,
+                 "; to compare, print name, type and shape of each tensor at both peers");
+    snprintf(error, RUN_ERROR_MAX, "the tensors differ from the run's: %.185s%s", which, rest);
     return -EINVAL;
 }
 

@@ -294,31 +294,34 @@ static void expect_refusal(struct rig_peer *p, const char *what)
  * error names this property. */
 static void test_tensors_that_differ_are_refused_by_name(void **state)
 {
-    static struct rig_peer p[5];
-    static const char *const said[5] = {
+    enum { PEERS = 7 };
+    static struct rig_peer p[PEERS];
+    static const char *const said[PEERS] = {
         "",
-        "found d (float32 of 1, trained) as tensor 3, expected another tensor there; found 41 "
-        "floats, 41 "
-        "of "
-        "them trained, expected 41 and 41",
-        "found c (float32 of 1, a statistic) as tensor 3, expected another tensor there; found 41 "
-        "floats, "
-        "40 "
-        "of them trained",
+        "found d (float32 of 1, trained) as tensor 3, expected another tensor there; to compare, "
+        "print name, type and shape of each tensor at both peers",
+        "found c (float32 of 1, a statistic) as tensor 3, expected float32 of 1, trained (guessed "
+        "from a hash of 8 bits); found 41 floats, 40 of them trained, expected 41 and 41",
         "found 2 tensors, expected 3; found 40 floats, 40 of them trained, expected 41 and 41",
         "found d (float32 of 1, trained) after the 3 tensors of the run; found 42 floats",
+        "found c (float16 of 1, trained) as tensor 3, expected float32 of 1, trained (guessed from "
+        "a hash of 8 bits)",
+        "found c (bfloat16 of 1, trained) as tensor 3, expected float32 of 1, trained (guessed "
+        "from a hash of 8 bits)",
     };
     const uint64_t one[] = {1};
-    static float c[5], d;
+    static float c[PEERS], d;
     char key[64], text[160];
     (void)state;
     rig_key(key);
-    for (uint32_t i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < PEERS; i++) {
+        enum hearsay_type type = i == 5   ? HEARSAY_FLOAT16
+                                 : i == 6 ? HEARSAY_BFLOAT16
+                                          : HEARSAY_FLOAT32;
         enum hearsay_role role = i == 2 ? HEARSAY_STATISTIC : HEARSAY_TRAINED;
         rig_init(&p[i], i, false, i == 0 ? "rounds=1000000 compress=none topology=complete" : "");
         int code = i == 3 ? HEARSAY_OK
-                          : hearsay_tensor(p[i].h, i == 1 ? "d" : "c", &c[i], HEARSAY_FLOAT32, role,
-                                           1, one);
+                          : hearsay_tensor(p[i].h, i == 1 ? "d" : "c", &c[i], type, role, 1, one);
         assert_int_equal(code, HEARSAY_OK);
         if (i == 4)
             assert_int_equal(hearsay_tensor(p[i].h, "d", &d, HEARSAY_FLOAT32, role, 1, one), 0);
@@ -331,12 +334,12 @@ static void test_tensors_that_differ_are_refused_by_name(void **state)
         assert_int_equal(hearsay_open(p[i].h), HEARSAY_OK);
     }
     rig_start(&p[0]);
-    for (uint32_t i = 1; i < 5; i++)
+    for (uint32_t i = 1; i < PEERS; i++)
         expect_refusal(&p[i], said[i]);
     hearsay_interrupt(p[0].h);
     rig_join(&p[0]);
     assert_int_equal(p[0].code, HEARSAY_INTERRUPTED);
-    rig_close_all(p, 5);
+    rig_close_all(p, PEERS);
     unlink(key);
 }
 
@@ -355,6 +358,36 @@ static void test_simulated_peers_that_differ_are_refused(void **state)
     if (strstr(hearsay_error(h[0]), what) == NULL)
         fail_msg("found '%s', expected '%s' in it", hearsay_error(h[0]), what);
     rig_close_all(p, 3);
+}
+
+/* The peers of a simulation share a process, so the error shows the tensors of both peers. */
+static void test_simulated_peers_with_other_tensors_are_named(void **state)
+{
+    static const char *const said[] = {
+        "tensor 3 is c (float16 of 2, trained) at peer-1 and c (float32 of 2, trained) at peer-0",
+        "tensor 3 is missing at peer-1 and c (float32 of 2, trained) at peer-0",
+        "tensor 3 is c (float32 of 1, trained) at peer-1 and c (float32 of 2, trained) at peer-0",
+    };
+    static float c[2][2];
+    const uint64_t two[] = {2}, one[] = {1};
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        static struct rig_peer p[2];
+        struct hearsay *h[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            rig_init(&p[i], i, false, "rounds=3");
+            h[i] = p[i].h;
+            enum hearsay_type type = i == 1 && k == 0 ? HEARSAY_FLOAT16 : HEARSAY_FLOAT32;
+            if (i == 0 || k != 1)
+                assert_int_equal(hearsay_tensor(h[i], "c", c[i], type, HEARSAY_TRAINED, 1,
+                                                i == 1 && k == 2 ? one : two),
+                                 HEARSAY_OK);
+        }
+        assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_USAGE);
+        if (strstr(hearsay_error(h[0]), said[k]) == NULL)
+            fail_msg("found '%s', expected '%s' in it", hearsay_error(h[0]), said[k]);
+        rig_close_all(p, 2);
+    }
 }
 
 static void expect_open_error(const char *words, const char *what)
@@ -527,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_no_handle_is_no_crash),
         cmocka_unit_test(test_tensors_that_differ_are_refused_by_name),
         cmocka_unit_test(test_simulated_peers_that_differ_are_refused),
+        cmocka_unit_test(test_simulated_peers_with_other_tensors_are_named),
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_a_child_has_no_part_in_it),
         cmocka_unit_test(test_a_checkpoint_holds_the_callers_bytes),
