@@ -71,6 +71,7 @@ def flags_of_runs():
 
 def names_of_directories():
     assert settings.directory_name("a/b%.c") == "a%2Fb%25.c" and settings.directory_name(".x") == "%2Ex"
+    assert settings.directory_name("evaluation.json") == "evaluation%2Ejson"
     assert settings.directory_name("compare.html") == "compare%2Ehtml" and settings.directory_name("lr-0.1") == "lr-0.1"
 
 
@@ -81,6 +82,7 @@ def refusals():
             ("a.toml line 3: seeds: found in the section [a], expected above the first section", "peers = 2\n[a]\nseeds = 2"),
             ("a.toml line 1: out: each run has its own directory", 'out = "x"'),
             ("a.toml line 1: fresh: finished runs are kept", "fresh = true"),
+            ("a.toml line 1: trace: parallel runs would write to one file", 'trace = "t"'),
             ("a.toml line 1: check: ", "check = true"),
             ("--set: config: this file has the settings", "peers = 2", "config=x"),
             ("a.toml line 1: command: found 'train', expected \"sim\" or \"local\"", 'command = "train"'),

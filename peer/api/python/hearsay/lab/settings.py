@@ -44,6 +44,7 @@ OURS = {
     "help": "it is a flag of the command line",
     "tensorboard": "parallel runs would write to one directory; use hearsay-lab tensorboard afterwards",
     "metrics": "parallel runs would listen on one port",
+    "trace": "parallel runs would write to one file",
 }
 RIVALS = (("rounds", "epochs"),)  # Flags that exclude each other.
 
@@ -130,8 +131,9 @@ def number(text: str) -> Optional[float]:
 
 
 def directory_name(name: str) -> str:
-    """The directory for a name: "/" becomes %2F and "%" %25. A leading dot, and each dot after "compare", becomes %2E."""
-    is_file = name.startswith("compare.")
+    """The directory for a name: "/" becomes %2F and "%" %25. A leading dot becomes %2E, and so does each dot of a name that
+    begins like a file of the comparison (compare.html, compare.csv, evaluation.json)."""
+    is_file = name.startswith(("compare.", "evaluation."))
     return "".join(f"%{ord(c):02X}" if c in "/%" or c == "." and (i == 0 or is_file) else c for i, c in enumerate(name))
 
 
