@@ -148,6 +148,8 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
                         .peer = config->peer,
                         .local_steps = config->local_steps,
                         .post_local = config->post_local,
+                        .one_step_from =
+                            config->one_step_from > 0 ? config->one_step_from : UINT64_MAX,
                         .n_set = set->n,
                         .epoch = UINT64_MAX};
     int err = check_split(config, set, error);
@@ -189,9 +191,14 @@ static void order_epoch(struct shard *s, uint64_t epoch)
  * then a wrong step number, but still a valid position in the endless sequence of samples. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
 {
-    uint64_t before =
-        round < s->post_local ? round : s->post_local + (round - s->post_local) * s->local_steps;
-    return before + step;
+    uint64_t first = round < s->post_local ? round : s->post_local;
+    uint64_t last = round > s->one_step_from ? round - s->one_step_from : 0;
+    return first + (round - first - last) * s->local_steps + last + step;
+}
+
+double shard_rounds(const struct shard *s, uint64_t round)
+{
+    return (double)shard_step(s, round, 0) / s->local_steps;
 }
 
 /* A batch that reaches the end of an epoch continues in the next epoch. So each sample is used once

@@ -45,11 +45,15 @@ __attribute__((warn_unused_result)) int shard_spec_parse(struct shard_spec *s, c
 struct shard
 {
     struct shard_spec spec;
-    uint64_t seed, peer;  /* Run seed and peer key, which determine the order of samples. */
-    uint32_t local_steps; /* Number of batches per round, from round `post_local` on. */
+    uint64_t seed, peer; /* Run seed and peer key, which determine the order of samples. */
+    /* Number of batches of a round from `post_local` to `one_step_from` - 1. Other rounds have one
+     * batch. */
+    uint32_t local_steps;
     /* Number of rounds at the start of the run in which a round has only one batch (post-local
      * SGD). */
     uint64_t post_local;
+    /* First of the rounds at the end of the run that have only one batch. UINT64_MAX: none. */
+    uint64_t one_step_from;
     struct shard_owners *owners;
     bool owners_mine; /* True: shard_open() made `owners`, shard_close() frees it. */
     size_t n_set;     /* Number of samples of the whole set. */
@@ -69,6 +73,8 @@ struct shard_config
     uint32_t local_steps; /* Number of batches per round, at least 1. */
     /* Number of rounds at the start of the run in which a round has only one batch. */
     uint64_t post_local;
+    /* First of the rounds at the end of the run in which a round has only one batch. 0: none. */
+    uint64_t one_step_from;
     /* Table that assigns each sample to an owner, shared with other shards of the same set, split
      * and seed. NULL: the shard makes its own table. */
     struct shard_owners *owners;
@@ -93,6 +99,9 @@ __attribute__((warn_unused_result)) int shard_members(struct shard *s, const uin
 
 /* Returns how many steps of the run come before step `step` of round `round`. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step);
+
+/* Returns how many steps of the run come before round `round`, in units of `local_steps`. */
+double shard_rounds(const struct shard *s, uint64_t round);
 
 /* Writes the numbers of the samples of one batch to indices[0..batch), batch >= 1. The batch is
  * that of step `step` of round `round`. Its samples are those from position shard_step() * batch on

@@ -5,19 +5,20 @@
 #include <math.h>
 
 /* All schedules begin with the warm-up. */
-double schedule_lr(const struct schedule *s, uint64_t round)
+double schedule_lr(const struct schedule *s, double round)
 {
-    if (round < s->warmup)
-        return s->lr * (double)(round + 1) / (double)s->warmup;
-    if (s->kind == SCHEDULE_CONSTANT || s->rounds <= s->warmup)
+    double warmup = (double)s->warmup;
+    if (round < warmup)
+        return s->lr * fmin(round + 1, warmup) / warmup;
+    if (s->kind == SCHEDULE_CONSTANT || s->rounds <= warmup)
         return s->lr;
     if (round >= s->rounds)
         round = s->rounds - 1;
     if (s->kind == SCHEDULE_STEP) {
-        double done = (double)round / (double)s->rounds;
+        double done = round / s->rounds;
         return done < 0.5 ? s->lr : done < 0.75 ? s->lr * 0.1 : s->lr * 0.01;
     }
-    double t = (double)(round - s->warmup) / (double)(s->rounds - s->warmup);
+    double t = (round - warmup) / (s->rounds - warmup);
     return s->lr * 0.5 * (1 + cos(3.14159265358979323846 * t));
 }
 

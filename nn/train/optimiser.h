@@ -21,9 +21,10 @@
  * factor masking resets m. DGC's local gradient clipping sets clip = X / sqrt(number of peers),
  * where X is the limit for the sum of all gradients.
  *
- * The learning rate is a function of the round of the run, so a peer that joins late trains at the
- * same rate as the others. During the first `warmup` rounds the rate rises linearly to lr.
- * Afterwards it is
+ * The learning rate is a function of the number of local steps since the run began, in units of a
+ * round of --local-steps. So a peer that joins late trains at the same rate as the others, and rounds
+ * of one step (--post-local) advance the schedule by their share of a round. All steps of a round have
+ * the same rate. During the first `warmup` rounds the rate rises linearly to lr. Afterwards it is
  *
  *   constant   lr
  *   step       lr, then lr / 10 from half of the run on, then lr / 100 from three quarters on
@@ -41,7 +42,9 @@ struct schedule
     enum schedule_kind kind;
     double lr;       /* Highest learning rate. */
     uint64_t warmup; /* Number of warm-up rounds. */
-    uint64_t rounds; /* Number of rounds of the run. SCHEDULE_CONSTANT ignores it. */
+    /* Number of local steps of the run, in units of a round of --local-steps. SCHEDULE_CONSTANT
+     * ignores it. */
+    double rounds;
 };
 
 enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
@@ -69,9 +72,10 @@ struct optimiser
     double clip; /* Largest norm of the gradient of one step. 0: no limit. */
 };
 
-/* Returns the learning rate of a round, counted from 0. After the run's last round, the rate of the
- * last round continues. */
-double schedule_lr(const struct schedule *s, uint64_t round);
+/* Returns the learning rate of the round before which `round` rounds of --local-steps have been done,
+ * or as many local steps in rounds of fewer steps. After the end of the run, the rate of its last
+ * round continues. */
+double schedule_lr(const struct schedule *s, double round);
 
 /* Arguments of a step. All vectors have the length of the model's vector of parameters. */
 struct optimiser_step

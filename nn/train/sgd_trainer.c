@@ -302,7 +302,7 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
                                    .grad = s->part[0].grad,
                                    .m = t->momentum,
                                    .v = t->second,
-                                   .lr = schedule_lr(&c->schedule, round)}};
+                                   .lr = schedule_lr(&c->schedule, shard_rounds(c->shard, round))}};
     *report = (struct trainer_report){0};
     if (t->change.kind != NULL
         && round_momentum_begin(&t->change, &c->optimiser, &step.update, round, n_steps))

@@ -133,10 +133,10 @@ static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sum
     json_t *j = json_pack(
         "{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "round", (json_int_t)t->round,
         "epoch", uv_metrics_number(epochs(t, t->round)), "lr",
-        uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)), "loss",
-        uv_metrics_number(loss), "accuracy", uv_metrics_number(mean_accuracy(s)), "test_loss",
-        held_out(has, test_loss), "test_accuracy", held_out(has, t->tested.accuracy), "test_round",
-        has ? uv_metrics_whole(t->tested_at) : json_null(), "test_samples",
+        uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? (double)(t->round - 1) : 0)),
+        "loss", uv_metrics_number(loss), "accuracy", uv_metrics_number(mean_accuracy(s)),
+        "test_loss", held_out(has, test_loss), "test_accuracy", held_out(has, t->tested.accuracy),
+        "test_round", has ? uv_metrics_whole(t->tested_at) : json_null(), "test_samples",
         (json_int_t)(has ? t->tested.n_samples : 0), "seconds", uv_metrics_number(seconds(t)),
         "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
     if (t->is_text) {

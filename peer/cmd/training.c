@@ -163,9 +163,9 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
     double a_step = (double)sgd_samples(run) * n, a_round = a_step * run_steps(run);
-    /* Number of rounds at the beginning that have only one local step (--post-local). */
-    double first = fmin((double)run->post_local, epochs * samples / a_step);
-    double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
+    /* Number of rounds that have only one local step (--post-local, --one-step-last). */
+    double single = fmin((double)(run->post_local + run->one_step_last), epochs * samples / a_step);
+    double rounds = ceil(single + (epochs * samples - single * a_step) / a_round);
     if (!(rounds >= 1))
         return 1;
     return rounds < ROUNDS_MAX ? (uint64_t)rounds : ROUNDS_MAX;
@@ -419,7 +419,10 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
                       .weight_decay = v->weight_decay,
                       .clip = v->clip / sqrt((double)run->min_peers * v->learners)},
         .momentum = momentum_kind_all[v->momentum_kind],
-        .schedule = {.kind = v->schedule, .lr = v->lr, .warmup = v->warmup, .rounds = run->rounds},
+        .schedule = {.kind = v->schedule,
+                     .lr = v->lr,
+                     .warmup = v->warmup,
+                     .rounds = run_full_rounds(run)},
         .label_smoothing = v->label_smoothing,
         .learners = v->learners,
         .learner_momentum = v->learner_momentum,
@@ -492,7 +495,8 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
                                  .seed = run->seed,
                                  .peer = t->peer_key,
                                  .local_steps = run_steps_most(run),
-                                 .post_local = run->post_local};
+                                 .post_local = run->post_local,
+                                 .one_step_from = run_one_step_from(run)};
     int err = check_threads(t, run, error);
     if (err < 0)
         return err;

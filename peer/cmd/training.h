@@ -85,8 +85,8 @@ __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t
 
 /* Returns the number of rounds in which n peers together make `epochs` passes over the common data
  * set of N samples: ceil(epochs * N / (batch * local_steps * n)). If each peer has a private data
- * set of N samples, N is replaced by n * N. The run's post_local rounds have only one local step,
- * so that more rounds are needed. The data must be in memory. */
+ * set of N samples, N is replaced by n * N. The run's first post_local and last one_step_last rounds
+ * have only one local step, so that more rounds are needed. The data must be in memory. */
 uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
 /* Checks that every rule of the codec spec matches at least one tensor of the model. Returns 0, or

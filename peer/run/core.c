@@ -289,7 +289,8 @@ static bool tolerates_no_peer(const struct run *r)
     return r->tolerate == 0;
 }
 
-/* Returns whether the key post-local has no effect: every round has one local step anyway. */
+/* Returns whether the keys post-local and one-step-last have no effect: every round has one local step
+ * anyway. */
 static bool has_one_step(const struct run *r)
 {
     return r->local_steps <= 1; /* The value 0 (--local-steps auto) counts as one step here. */
@@ -554,6 +555,26 @@ static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Checks that rounds of one step (--post-local, --one-step-last) are not the whole run. */
+static int check_one_step(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    unsigned long long first = r->post_local, last = r->one_step_last;
+    char names[80];
+    if (r->rounds == 0 || first + last < r->rounds)
+        return 0;
+    if (first > 0 && last > 0)
+        snprintf(names, sizeof names, "--post-local %llu and --one-step-last %llu", first, last);
+    else
+        snprintf(names, sizeof names, first > 0 ? "--post-local %llu" : "--one-step-last %llu",
+                 first + last);
+    snprintf(error, RUN_ERROR_MAX,
+             "%s: expected less than the %llu round%s of the run%s, otherwise no round has "
+             "--local-steps %u",
+             names, (unsigned long long)r->rounds, number_plural(r->rounds),
+             first > 0 && last > 0 ? " together" : "", r->local_steps);
+    return -EINVAL;
+}
+
 /* Checks the core keys for combinations that are not allowed. The mixers average, allreduce, sma
  * and ps need a fixed codec and the same number of local steps on all peers. Except for ps they
  * also need lock step, because all updates of a round must start from the same model. The other
@@ -598,14 +619,9 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
                  "where peers wait for slower ones");
         return -EINVAL;
     }
-    if (r->rounds > 0 && r->post_local >= r->rounds) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "--post-local %llu: expected less than the %llu round%s of the run, otherwise no "
-                 "round has --local-steps %u",
-                 (unsigned long long)r->post_local, (unsigned long long)r->rounds,
-                 number_plural(r->rounds), r->local_steps);
-        return -EINVAL;
-    }
+    err = check_one_step(r, error);
+    if (err != 0)
+        return err;
     err = uses_round_protocol(r) ? check_collective(r, error) : 0;
     if (err == 0)
         err = check_final_drift(r, error);
@@ -701,8 +717,13 @@ const struct run_key run_core_keys[] = {
      .help = "local steps per round; auto: as many as this peer can make while the average peer makes 10",
      .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
     {.name = "post-local", .kind = RUN_UINT, .fallback = "0",
-     .help = "post-local SGD: one local step per round before round N, then --local-steps",
+     .help = "post-local SGD: the first N rounds have one local step each",
      .min = 0, .max = ROUNDS_MAX, RUN_FIELD(post_local),
+     .useless = has_one_step, .of = "local-steps",
+     .why = "only with --local-steps above 1"},
+    {.name = "one-step-last", .kind = RUN_UINT, .fallback = "0",
+     .help = "the last N rounds of training have one local step each",
+     .min = 0, .max = ROUNDS_MAX, RUN_FIELD(one_step_last),
      .useless = has_one_step, .of = "local-steps",
      .why = "only with --local-steps above 1"},
     {.name = "outer", .kind = RUN_TEXT, .fallback = "none",

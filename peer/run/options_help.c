@@ -131,7 +131,7 @@ static const struct topic
                  "weight-decay clip "
                  "label-smoothing learners learner-momentum seed threads "},
     {"exchange between peers",
-     " topology mixer local-steps outer post-local trigger policy overlap gamma "
+     " topology mixer local-steps outer post-local one-step-last trigger policy overlap gamma "
      "drift-target bandwidth collective "
      "centre-momentum error-feedback factor-masking "},
     {"end of the run", " final-drift final-topology final-compress quorum quorum-timeout "},

@@ -121,6 +121,9 @@ struct run
     /* Number of rounds at the beginning in which each peer does only one local step (post-local
      * SGD). */
     uint64_t post_local;
+    /* Number of rounds at the end of training in which each peer does only one local step, so that
+     * peers exchange after every step. */
+    uint64_t one_step_last;
     /* Outer optimiser, such as "nesterov:0.7:0.9" (peer/run/outer.h). "none" or "": none. */
     char outer[RUN_OUTER_MAX];
     /* Consensus distance relative to |x_mean| at which the consensus phase ends. 0: the run has no
@@ -135,8 +138,8 @@ struct run
     alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
 
-/* Returns the number of local steps per round after the post-local rounds. With --local-steps auto:
- * the average over all peers. */
+/* Returns the number of local steps of a round that is neither among the first `post_local` rounds nor
+ * among the last `one_step_last` rounds. With --local-steps auto: the average over all peers. */
 static inline uint32_t run_steps(const struct run *r)
 {
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO;
@@ -148,18 +151,36 @@ static inline uint32_t run_steps_most(const struct run *r)
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO * RUN_STEPS_MORE;
 }
 
+/* Returns the first of the last `one_step_last` rounds of training. UINT64_MAX: there are none. */
+static inline uint64_t run_one_step_from(const struct run *r)
+{
+    return r->one_step_last == 0          ? UINT64_MAX
+           : r->one_step_last < r->rounds ? r->rounds - r->one_step_last
+                                          : 0;
+}
+
 /* Returns the number of local steps in round `round`, which counts from 0. With --local-steps auto:
  * the average over all peers. */
 static inline uint32_t run_steps_at(const struct run *r, uint64_t round)
 {
-    return round < r->post_local ? 1 : run_steps(r);
+    return round < r->post_local || round >= run_one_step_from(r) ? 1 : run_steps(r);
 }
 
 /* Returns the total number of local steps in the rounds 0 to `round` - 1. With --local-steps auto:
  * the average over all peers. */
 static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
 {
-    return round < r->post_local ? round : r->post_local + (round - r->post_local) * run_steps(r);
+    uint64_t from = run_one_step_from(r);
+    uint64_t first = round < r->post_local ? round : r->post_local;
+    uint64_t last = round > from ? round - from : 0;
+    return first + (round - first - last) * run_steps(r) + last;
+}
+
+/* Returns the number of local steps of the run, in units of run_steps(). Without rounds of one step:
+ * the number of rounds. */
+static inline double run_full_rounds(const struct run *r)
+{
+    return (double)run_steps_before(r, r->rounds) / run_steps(r);
 }
 
 /* Returns how many rounds a peer may be ahead of its slowest neighbour at the start of its next

@@ -93,11 +93,12 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
 
 /* ---- Values that depend on other keys. ---- */
 
-/* Resolves --warmup auto: a tenth of the rounds, at most WARMUP_ROUNDS. While the number of rounds
- * is not known (0) the result is 0, and the function is called again later. */
+/* Resolves --warmup auto: a tenth of the run, at most WARMUP_ROUNDS. While the number of rounds is not
+ * known (0) the result is 0, and the function is called again later. */
 static int resolve_warmup(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    uint64_t rounds = r->rounds / 10 < WARMUP_ROUNDS ? r->rounds / 10 : WARMUP_ROUNDS;
+    uint64_t tenth = (uint64_t)(run_full_rounds(r) / 10);
+    uint64_t rounds = tenth < WARMUP_ROUNDS ? tenth : WARMUP_ROUNDS;
     (void)error;
     snprintf(value, RUN_VALUE_MAX, "%llu", (unsigned long long)rounds);
     return 0;
@@ -315,7 +316,7 @@ static const struct run_key keys[] = {
      .help = "weight decay; not applied to biases and normalisation layers",
      .low = 0, .high = 1, FIELD(weight_decay)},
     {.name = "warmup", .kind = RUN_UINT, .fallback = "auto",
-     .help = "rounds of linear warm-up; auto: 100, but at most a tenth of the run",
+     .help = "rounds of linear warm-up; auto: 100, but at most a tenth of the run; a round of one step counts as its share of --local-steps",
      .word = "auto", .min = 0, .max = WARMUP_MAX, FIELD(warmup),
      .resolve = resolve_warmup},
     {.name = "schedule", .kind = RUN_CHOICE, .fallback = "cosine",

@@ -99,7 +99,7 @@ local, qg, lam = apart("local"), apart("qg"), apart("decentlam")
 print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg, {lam:.3g} with decentlam")
 assert qg < 0.7 * local and lam < 0.7 * local
 PY
-goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 800
+goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 400 --one-step-last 1700
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 goes_on averaged --momentum-kind averaged --compress qsgd:4
 refuses "averaged momentum of Adam" 'momentum-kind averaged: needs --optimiser sgd' --momentum-kind averaged --optimiser adam
@@ -239,13 +239,14 @@ bounded "$HEARSAY" train --model logreg --rounds 9 --learners 3 --threads 4 >thr
 check "train: more threads than learners are refused" [ "$?: $(cat threads.err)" = \
     "2: hearsay train: --threads: found 4, expected at most the value of --learners, 3" ]
 
-# ---- local SGD, and post-local SGD (one local step per round at first) ----
+# ---- local SGD, with one local step per round at first (post-local SGD) or at the end ----
 
 equal sma --mixer sma --local-steps 2 --centre-momentum 0.8
 equal ps --mixer ps
 equal ps-coded --mixer ps --compress topk:0.05+qsgd:4
 equal post-local --mixer allreduce --local-steps 5 --post-local 20
 equal post-local-ring --topology ring --local-steps 4 --post-local 7 --overlap 1 --compress qsgd:4
+equal one-step-last --topology base:1 --local-steps 5 --post-local 10 --one-step-last 20 --compress qsgd:4
 check "post-local: one step a round, and from round 20 on five" python3 - <<'PY'
 import json
 for way in "local", "sim":
@@ -254,15 +255,27 @@ for way in "local", "sim":
         of = {line["round"]: (line["local_steps"], line["steps_done"]) for line in lines if line["settle_rounds"] == 0}
         assert all(of[r] == ((1, r) if r <= 20 else (5, 20 + 5 * (r - 20))) for r in range(1, 60)), of
 PY
-for post in 0 40; do
-    bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local $post --epochs 1 --seed "$seed" --json \
-        >epochs-$post.out 2>epochs-$post.err </dev/null
+check "one-step-last: one step a round in rounds 1 to 10 and 41 to 60, five in the others" python3 - <<'PY'
+import json
+for way in "local", "sim":
+    for i in range(4):
+        lines = [json.loads(line) for line in open(f"{way}-one-step-last/peer-{i}/metrics.jsonl")][1:]
+        of = {line["round"]: (line["local_steps"], line["steps_done"]) for line in lines if line["settle_rounds"] == 0}
+        for r in range(1, 60):
+            assert of[r] == ((1, r) if r <= 10 else (5, 10 + 5 * (r - 10)) if r <= 40 else (1, 160 + r - 40)), (r, of[r])
+PY
+for post in "0 0" "40 0" "0 40" "15 25"; do
+    read -r first last <<<"$post"
+    bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local "$first" --one-step-last "$last" --epochs 1 --seed "$seed" --json \
+        >"epochs-$first-$last.out" 2>"epochs-$first-$last.err" </dev/null
 done
 # An epoch has 20,000 samples, which are 156.25 steps of four batches of 32.
 check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
-    "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
+    "$(for post in 0-0 40-0 0-40 15-25; do figures json epochs-$post.out rounds; done | xargs)" = "32 64 64 64" ]
 refuses "post-local where each round has one step" 'post-local: only with --local-steps above 1' --post-local 5
 refuses "post-local and steps by speed" 'post-local: only with --local-steps above 1' --post-local 5 --local-steps auto
+refuses "one-step-last and steps by speed" 'one-step-last: only with --local-steps above 1' --one-step-last 5 --local-steps auto
+refuses "both for the whole run" 'post-local 50 and --one-step-last 50: expected less than the 100 rounds' --post-local 50 --one-step-last 50 --local-steps 4
 refuses "post-local for the whole run" 'post-local 100: expected less than the 100 rounds' --post-local 100 --local-steps 4
 
 # ---- --mixer gossip: pairs of peers average their models ----

@@ -67,7 +67,7 @@ import re, subprocess, sys
 # Options without which a key has no effect and is refused. "-": the key is not tested, because its models train too long.
 WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--mixer average",
         "collective": "--mixer allreduce", "centre-momentum": "--mixer sma",
-        "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "max-pull": "--byzantine 1 --topology complete --peers 5"}
+        "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "one-step-last": "--local-steps 2", "max-pull": "--byzantine 1 --topology complete --peers 5"}
 for command in "train", "local", "sim", "peer":
     text = subprocess.run([sys.argv[1], command, "--help", "all"], capture_output=True, text=True, check=True).stdout
     text = re.sub(r"\n {20,}", " ", text)

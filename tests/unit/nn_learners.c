@@ -256,7 +256,7 @@ static void check_trainer(const char *spec, const char *kind, uint32_t k, double
     naive_open(&v, k, n, n_trained, 0.8);
     naive_begin(&v, b.x);
     for (uint64_t round = 0; round < 5; round++) {
-        double want = 0, lr = schedule_lr(&b.config.schedule, round), norm2 = 0, apart2 = 0;
+        double want = 0, lr = schedule_lr(&b.config.schedule, (double)round), norm2 = 0, apart2 = 0;
         for (uint32_t s = 0; s < 3; s++)
             want += naive_local_step(&b, &v, 4 * round + s, lr) / 3;
         struct trainer_report r = steps(&b, round, 3);

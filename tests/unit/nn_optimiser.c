@@ -22,11 +22,11 @@ static void noise(uint64_t a, uint64_t b, double *d, float *f, size_t n)
     }
 }
 
-static void lr_is(struct schedule s, uint64_t round, double want)
+static void lr_is(struct schedule s, double round, double want)
 {
     double got = schedule_lr(&s, round);
     if (!(fabs(got - want) <= 1e-12))
-        fail_msg("round %llu: %.15g, expected %.15g", (unsigned long long)round, got, want);
+        fail_msg("round %g: %.15g, expected %.15g", round, got, want);
 }
 
 static void test_schedules(void **state)
@@ -37,7 +37,9 @@ static void test_schedules(void **state)
     lr_is(s, 1, 0.4);
     lr_is(s, 3, 0.8);
     lr_is(s, 4, 0.8);
-    lr_is(s, UINT64_MAX, 0.8);
+    lr_is(s, 0.5, 0.3);
+    lr_is(s, 3.5, 0.8);
+    lr_is(s, 1e19, 0.8);
     s = (struct schedule){SCHEDULE_STEP, 1, 2, 100};
     lr_is(s, 0, 0.5);
     lr_is(s, 49, 1);
@@ -50,6 +52,7 @@ static void test_schedules(void **state)
     lr_is(s, 19, 0.1);
     lr_is(s, 20, 0.1);
     lr_is(s, 45, 0.05 * (1 + sqrt(0.5)));
+    lr_is(s, 32.5, 0.05 * (1 + cos(3.14159265358979323846 / 8)));
     lr_is(s, 70, 0.05);
     lr_is(s, 119, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));
     lr_is(s, 120, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));

@@ -103,7 +103,7 @@ static void check_rounds_of(const struct arm *a, const char *spec, const char *k
         n_learnt += row[k].learns;
         assert_int_equal(b.trainer.t, n_learnt);
         if (row[k].learns) {
-            double lr = schedule_lr(&b.config.schedule, row[k - 1].round);
+            double lr = schedule_lr(&b.config.schedule, (double)row[k - 1].round);
             moments_are(&b, a, &was, lr * row[k - 1].n);
             assert_memory_not_equal(b.trainer.momentum, was.m, size);
         } else {

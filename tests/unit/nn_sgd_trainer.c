@@ -372,16 +372,57 @@ static void test_adam(void **state)
     bed_close(&b);
 }
 
+/* Rounds of one step, at the beginning and at the end of a run, advance the learning rate by their
+ * share of a round. After equally many steps, a run without such rounds has the same rate and the
+ * same batches. */
+static void test_rounds_of_one_step(void **state)
+{
+    static const struct
+    {
+        uint64_t round,
+            full; /* Rounds with equally many steps before them, with 4 steps a round. */
+        uint32_t n_steps;
+    } rows[] = {{0, 0, 1}, {4, 1, 1}, {7, 1, 0}, {8, 2, 4}, {12, 6, 4}, {13, 7, 1}, {17, 8, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bed a, b;
+        bed_open(&a, "logreg", 1);
+        bed_open(&b, "logreg", 1);
+        a.shard.post_local = 8;
+        a.shard.one_step_from = 13;
+        bed_start(&a);
+        bed_start(&b);
+        if (rows[i].n_steps == 0) { /* In the middle of a round of b the rate is another. */
+            double lr = schedule_lr(&a.config.schedule, shard_rounds(&a.shard, rows[i].round));
+            assert_true(fabs(lr - schedule_lr(&a.config.schedule, 1.75)) <= 1e-12);
+        } else {
+            (void)steps(&a, rows[i].round, rows[i].n_steps);
+            (void)steps(&b, rows[i].full, rows[i].n_steps);
+            same_x(&a, &b);
+        }
+        bed_close(&a);
+        bed_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),         cmocka_unit_test(test_deterministic),
-        cmocka_unit_test(test_round_decides),  cmocka_unit_test(test_one_step),
-        cmocka_unit_test(test_clip),           cmocka_unit_test(test_sent),
-        cmocka_unit_test(test_shared_scratch), cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_evaluate_part),  cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_diverged),       cmocka_unit_test(test_misfit),
-        cmocka_unit_test(test_init),           cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_round_decides),
+        cmocka_unit_test(test_one_step),
+        cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_sent),
+        cmocka_unit_test(test_shared_scratch),
+        cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_evaluate_part),
+        cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_misfit),
+        cmocka_unit_test(test_init),
+        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_rounds_of_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,29 +468,36 @@ static void test_pure(void **state)
     shard_close(&other);
 }
 
-/* Post-local SGD begins with rounds of one local step. Its batches, counted by local step, equal
- * the batches of plain training, and no batch is skipped. */
-static void test_post_local(void **state)
+/* The first rounds (post-local SGD) and the last rounds may have one local step. The batches, counted
+ * by local step, equal the batches of plain training, and no batch is skipped. */
+static void test_rounds_of_one_step(void **state)
 {
     (void)state;
+    static const uint64_t from[][2] = {{40, 0}, {40, 150}, {0, 150}, {40, 40}, {0, 1}};
     struct shard plain, post;
     struct shard_config c = config_of(SHARD_OWN, 0, 1);
     c.local_steps = 1;
     open_shard(&plain, &c);
     c.local_steps = 3;
-    c.post_local = 40;
-    open_shard(&post, &c);
-    uint64_t n = 0;
-    for (uint64_t round = 0; round < 200; round++)
-        for (uint32_t step = 0; step < (round < 40 ? 1 : 3); step++, n++) {
-            uint32_t x[16], y[16];
-            assert_int_equal(shard_step(&post, round, step), n);
-            shard_batch(&plain, n, 0, 16, x);
-            shard_batch(&post, round, step, 16, y);
-            assert_memory_equal(x, y, sizeof x);
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        c.post_local = from[i][0];
+        c.one_step_from = from[i][1];
+        open_shard(&post, &c);
+        uint64_t n = 0;
+        for (uint64_t round = 0; round < 200; round++) {
+            bool single = round < from[i][0] || (from[i][1] > 0 && round >= from[i][1]);
+            assert_true(fabs(shard_rounds(&post, round) - (double)n / 3) <= 1e-9);
+            for (uint32_t step = 0; step < (single ? 1 : 3); step++, n++) {
+                uint32_t x[16], y[16];
+                assert_int_equal(shard_step(&post, round, step), n);
+                shard_batch(&plain, n, 0, 16, x);
+                shard_batch(&post, round, step, 16, y);
+                assert_memory_equal(x, y, sizeof x);
+            }
         }
+        shard_close(&post);
+    }
     shard_close(&plain);
-    shard_close(&post);
 }
 
 static int setup(void **state)
@@ -515,7 +522,7 @@ int main(void)
         cmocka_unit_test(test_gamma),         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_lives_on), cmocka_unit_test(test_auto_fair),
         cmocka_unit_test(test_auto_crowd),    cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_pure),          cmocka_unit_test(test_post_local),
+        cmocka_unit_test(test_pure),          cmocka_unit_test(test_rounds_of_one_step),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -21,6 +21,7 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
     set(&f, "post-local", "1000");
+    set(&f, "one-step-last", "500");
     set(&f, "learners", "3");
     set(&f, "learner-momentum", "0.5");
     const struct run_key *k;
@@ -68,7 +69,8 @@ static void defaults_may_be_given(void **state)
         {"error-feedback", "mixer", "average"}, {"factor-masking", "mixer", "average"},
         {"collective", "mixer", "sma"}, {"centre-momentum", "mixer", "sma"}, {"norm", "model", "resnet:20"},
         {"drift-target", "compress", "auto"}, {"max-pull", "byzantine", "1"}, {"max-pull", "topology", "complete"},
-        {"beta2", "optimiser", "adam"}, {"learner-momentum", "learners", "2"}, {"post-local", "local-steps", "2"}};
+        {"beta2", "optimiser", "adam"}, {"learner-momentum", "learners", "2"}, {"post-local", "local-steps", "2"},
+        {"one-step-last", "local-steps", "2"}};
     /* clang-format on */
     (void)state;
     const struct run_key *k;
@@ -131,6 +133,7 @@ static void text_is_as_documented(void **state)
                               "momentum-kind=local\n"
                               "nesterov=true\n"
                               "norm=group\n"
+                              "one-step-last=500\n"
                               "optimiser=adamw\n"
                               "outer=none\n"
                               "overlap=0\n"
@@ -196,7 +199,8 @@ static void check_round_trip(const struct run_flags *f)
                 && sgd_values(&back)->clip == sgd_values(&r)->clip && back.mixer == r.mixer);
     assert_true(sgd_values(&back)->learners == sgd_values(&r)->learners
                 && sgd_values(&back)->learner_momentum == sgd_values(&r)->learner_momentum);
-    assert_true(back.local_steps == r.local_steps && back.post_local == r.post_local);
+    assert_true(back.local_steps == r.local_steps && back.post_local == r.post_local
+                && back.one_step_last == r.one_step_last);
     assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
     assert_int_equal(run_check_flags(&back, f, error), 0);
 }

@@ -310,38 +310,60 @@ static void learners_are_several(void **state)
     }
 }
 
-/* With --post-local N the first N rounds have one local step each. Tested are the flags that it
- * accepts or refuses, and the number of local steps. */
-static void post_local_has_steps(void **state)
+/* Combinations of --post-local N and --one-step-last N, with which the first or last N rounds have one
+ * local step each, with other flags. Also checks the number of local steps. */
+static void rounds_of_one_step(void **state)
 {
     static const struct
     {
         /* why: text that the error message must contain. NULL: the flags are accepted. */
-        const char *post, *steps, *rounds, *why;
-    } rows[] = {{"10", "4", "100", NULL},
-                {"0", "4", "100", NULL},
-                {"99", "2", "100", NULL},
-                {"100", "4", "100", "--post-local 100: expected less than the 100 rounds"},
-                {"1000", "4", "100", "--post-local 1000: expected less than the 100 rounds"},
-                {"10", "1", "100", "--post-local: only with --local-steps above 1"},
-                {"0", "1", "100", "--post-local: only with --local-steps above 1"},
-                {"10", "auto", "100", "--post-local: only with --local-steps above 1"}};
+        const char *post, *last, *steps, *rounds, *why;
+    } rows[] = {{"10", NULL, "4", "100", NULL},
+                {"0", NULL, "4", "100", NULL},
+                {"99", NULL, "2", "100", NULL},
+                {NULL, "10", "4", "100", NULL},
+                {NULL, "99", "2", "100", NULL},
+                {"10", "20", "4", "100", NULL},
+                {"1", "98", "4", "100", NULL},
+                {"100", NULL, "4", "100",
+                 "--post-local 100: expected less than the 100 rounds of the run, "},
+                {"1000", "0", "4", "100", "--post-local 1000: expected less than the 100 rounds"},
+                {NULL, "100", "4", "100", "--one-step-last 100: expected less than the 100 rounds"},
+                {"0", "101", "4", "100", "--one-step-last 101: expected less than the 100 rounds"},
+                {"40", "60", "4", "100",
+                 "--post-local 40 and --one-step-last 60: expected less than the 100 "
+                 "rounds of the run together, otherwise no round has --local-steps 4"},
+                {"10", NULL, "1", "100", "--post-local: only with --local-steps above 1"},
+                {"0", NULL, "1", "100", "--post-local: only with --local-steps above 1"},
+                {"10", NULL, "auto", "100", "--post-local: only with --local-steps above 1"},
+                {NULL, "10", "1", "100", "--one-step-last: only with --local-steps above 1"},
+                {NULL, "10", "auto", "100", "--one-step-last: only with --local-steps above 1"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys};
         struct run r;
         set(&f, "rounds", rows[i].rounds);
         set(&f, "local-steps", rows[i].steps);
-        set(&f, "post-local", rows[i].post);
+        if (rows[i].post != NULL)
+            set(&f, "post-local", rows[i].post);
+        if (rows[i].last != NULL)
+            set(&f, "one-step-last", rows[i].last);
         int err = run_from_flags(&r, &f, error);
         if (err != (rows[i].why != NULL ? -EINVAL : 0)
             || (err != 0 && strstr(error, rows[i].why) == NULL))
             fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
-        uint64_t n = 0, post = strtoull(rows[i].post, NULL, 10);
-        for (uint64_t round = 0; err == 0 && round <= r.rounds; round++) {
+        uint64_t n = 0, post = rows[i].post != NULL ? strtoull(rows[i].post, NULL, 10) : 0;
+        uint64_t last = rows[i].last != NULL ? strtoull(rows[i].last, NULL, 10) : 0;
+        for (uint64_t round = 0; err == 0 && round < r.rounds; round++) {
+            bool single = round < post || round >= r.rounds - last;
             assert_int_equal(run_steps_before(&r, round), n);
-            assert_int_equal(run_steps_at(&r, round), round < post ? 1 : r.local_steps);
+            assert_int_equal(run_steps_at(&r, round), single ? 1 : r.local_steps);
             n += run_steps_at(&r, round);
+        }
+        if (err == 0) {
+            assert_int_equal(run_steps_before(&r, r.rounds), n);
+            /* The default warm-up is a tenth of the steps, and not of the rounds. */
+            assert_int_equal(sgd_values(&r)->warmup, n / r.local_steps / 10);
         }
     }
 }
@@ -388,6 +410,6 @@ int main(void)
                                        cmocka_unit_test(trigger_needs_replicas),
                                        cmocka_unit_test(pairs_want_pairs),
                                        cmocka_unit_test(learners_are_several),
-                                       cmocka_unit_test(post_local_has_steps)};
+                                       cmocka_unit_test(rounds_of_one_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
 {
     const struct rig_peer *p = self;
     const float *c = p->rig->c + p->index * DIM;
-    double lr = schedule_lr(&schedule, round);
+    double lr = schedule_lr(&schedule, (double)round);
     for (uint32_t s = 0; s < n_steps; s++)
         for (size_t k = 0; k < DIM; k++)
             x[k] -= (float)lr * (x[k] - c[k]);

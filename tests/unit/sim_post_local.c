@@ -1,9 +1,10 @@
-/* tests/unit/sim_post_local.c -- local SGD and post-local SGD in simulated nodes, on logistic
- * regression. Models must equal the textbook's in every round, with every mixer. */
+/* tests/unit/sim_post_local.c -- local SGD in simulated nodes, also with rounds of one step at the
+ * beginning (post-local SGD) or at the end, on logistic regression. Models must equal the textbook's
+ * in every round, with every mixer. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
-enum { PEERS = 5, DIM = 12, ROWS = 20, ROUNDS = 24, BEGINS = 9, STEPS = 4 };
+enum { PEERS = 5, DIM = 12, ROWS = 20, ROUNDS = 24, BEGINS = 9, ENDS = 6, STEPS = 4 };
 
 static const double rate = 0.3;
 
@@ -81,8 +82,9 @@ static void weights(const char *mixer, const char *topology, double w[PEERS][PEE
 }
 
 /* Compares a run with local SGD (Stich 2019). Before round `begins`, a round has one step
- * (post-local SGD: Lin, Stich, Patel, Jaggi 2020). */
-static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, uint64_t begins)
+ * (post-local SGD: Lin, Stich, Patel, Jaggi 2020), and so have the last `ends` rounds. */
+static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, uint64_t begins,
+                     uint64_t ends)
 {
     struct rig r;
     double x[PEERS][DIM] = {{0}}, made[PEERS][DIM], w[PEERS][PEERS], apart = 0;
@@ -95,6 +97,7 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
     r.config.run.rounds = ROUNDS;
     r.config.run.local_steps = n_steps;
     r.config.run.post_local = begins;
+    r.config.run.one_step_last = ends;
     r.config.run.final_drift = 1e-3;
     r.config.make_trainer = make_trainer;
     memset(asked, 0, sizeof asked);
@@ -102,14 +105,16 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
     rig_ended_well(&r, 1e-3);
     weights(mixer, topology, w);
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        uint32_t now = round < begins ? 1 : n_steps;
+        uint32_t now = round < begins || round >= ROUNDS - ends ? 1 : n_steps;
         for (uint32_t i = 0; i < PEERS; i++) {
             assert_int_equal(asked[round][i], now);
             for (size_t k = 0; k < DIM; k++) {
                 if (!(fabs((double)seen[round][i][k] - x[i][k]) <= 1e-5))
-                    fail_msg("%s, %s, %u steps from round %d, round %d, peer %u: %g, expected %g",
-                             mixer, topology, n_steps, (int)begins, (int)round, i,
-                             (double)seen[round][i][k], x[i][k]);
+                    fail_msg(
+                        "%s, %s, %u steps from round %d, but not in the last %d, round %d, peer "
+                        "%u: %g, expected %g",
+                        mixer, topology, n_steps, (int)begins, (int)ends, (int)round, i,
+                        (double)seen[round][i][k], x[i][k]);
                 apart = fmax(apart, fabs(x[i][k] - x[0][k]));
             }
         }
@@ -133,11 +138,14 @@ static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, 
 static void test_textbook(void **state)
 {
     (void)state;
-    as_naive("allreduce", "complete", STEPS, 0);
-    as_naive("allreduce", "complete", STEPS, BEGINS);
-    as_naive("dpsgd", "ring", STEPS, BEGINS);
-    as_naive("choco", "ring", STEPS, BEGINS);
-    as_naive("choco", "star", 2 * STEPS, 1);
+    as_naive("allreduce", "complete", STEPS, 0, 0);
+    as_naive("allreduce", "complete", STEPS, BEGINS, 0);
+    as_naive("allreduce", "complete", STEPS, BEGINS, ENDS);
+    as_naive("dpsgd", "ring", STEPS, BEGINS, 0);
+    as_naive("dpsgd", "ring", STEPS, 0, ENDS);
+    as_naive("choco", "ring", STEPS, BEGINS, ENDS);
+    as_naive("choco", "star", 2 * STEPS, 1, 1);
+    as_naive("choco", "ring", STEPS, 0, ROUNDS); /* The whole run as with one local step. */
 }
 
 /* --overlap 1 must not change the number of steps of each round. */
@@ -149,6 +157,7 @@ static void test_overlap(void **state)
     r.config.run.rounds = ROUNDS;
     r.config.run.local_steps = STEPS;
     r.config.run.post_local = BEGINS;
+    r.config.run.one_step_last = ENDS;
     r.config.run.overlap = RUN_OVERLAP_ROUND;
     r.config.run.final_drift = 1e-3;
     r.config.make_trainer = make_trainer;
@@ -157,7 +166,7 @@ static void test_overlap(void **state)
     rig_ended_well(&r, 1e-3);
     for (uint64_t round = 0; round < ROUNDS; round++)
         for (uint32_t i = 0; i < PEERS; i++)
-            assert_int_equal(asked[round][i], round < BEGINS ? 1 : STEPS);
+            assert_int_equal(asked[round][i], round < BEGINS || round >= ROUNDS - ENDS ? 1 : STEPS);
     rig_close(&r);
 }
 

@@ -270,6 +270,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "min-peers=1\n"
                               "mixer=choco\n"
                               "noise=0.025\n"
+                              "one-step-last=0\n"
                               "outer=none\n"
                               "overlap=0\n"
                               "policy=sync\n"

@@ -33,6 +33,7 @@ class RunOptions(TypedDict, total=False):
     outer: Optional[str]
     trigger: Optional[float]
     post_local: Optional[int]
+    one_step_last: Optional[int]
     final_drift: Optional[float]
     final_compress: Optional[str]
     final_topology: Optional[str]
