@@ -160,6 +160,9 @@ struct edge
     /* Change of the model x by the last exchange over this edge, for momentum. All zeros after a
      * reset. NULL: no exchange of this edge has had momentum. */
     float *velocity;
+    /* Sum of the changes of the companion vector (gossip/mixers/mixing.h) by the exchanges of this
+     * edge that have not been taken back. NULL: the companion does not need it. */
+    float *flow;
     struct gamma gamma;        /* Consensus step size of the edge. */
     struct sketch_pair sketch; /* State of the estimate of the consensus distance on this edge. */
     /* State of the outlier filter: distances between the two models of this edge so far. */

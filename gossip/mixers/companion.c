@@ -3,6 +3,8 @@
 
 #include "nn/math/rng.h"
 
+#include <string.h>
+
 /* Returns the number of bytes of the companion's part, after the head. */
 static size_t length(const uint8_t *message)
 {
@@ -64,4 +66,14 @@ void companion_mix(const struct mixing *m, const struct correction *term)
         || m->companion_codec[t->theirs.head.codec] == NULL)
         return;
     vec_add_diff(m->companion, term->coefficient, term->b + m->dim, term->a + m->dim, m->dim);
+    if (t->edge->flow != NULL)
+        vec_add_diff(t->edge->flow, term->coefficient, term->b + m->dim, term->a + m->dim, m->dim);
+}
+
+void companion_take_back(const struct mixing *m, struct edge *e)
+{
+    if (e->flow == NULL)
+        return;
+    vec_axpy(m->companion, -1, e->flow, m->dim);
+    memset(e->flow, 0, m->dim * sizeof *e->flow);
 }

@@ -32,4 +32,8 @@ int companion_put(const struct mixing *m, uint32_t codec, const struct compress_
  * companion and the exchange was not refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
+/* Subtracts the flow of edge e from the companion and sets the flow to 0. Without a flow, does
+ * nothing. */
+void companion_take_back(const struct mixing *m, struct edge *e);
+
 #endif

@@ -27,8 +27,10 @@ static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
     if (t->fresh_replica)
         begin_replica(m, t->replica->v);
-    if (t->fresh)
+    if (t->fresh) {
         begin_replica(m, t->edge->b);
+        companion_take_back(m, t->edge);
+    }
     if (t->fresh && t->edge->velocity != NULL)
         memset(t->edge->velocity, 0, m->dim * sizeof *t->edge->velocity);
     if (t->source != NULL)

@@ -77,6 +77,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                          .companion = config->companion,
+                         .conserved = config->conserved,
                          .fixed_gamma = config->fixed_gamma,
                          .tolerate = config->tolerate,
                          .pull = config->pull,
@@ -86,6 +87,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
      * that can fail. */
     replica_pool_init(&m->replicas, m->companion != NULL ? 2 * m->dim : m->dim);
     assert(m->companion == NULL || (m->mixer->companion && !config->by_layer));
+    assert(m->companion != NULL || !m->conserved);
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
         return err;
@@ -153,8 +155,12 @@ int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_I
     gamma_init(&e->gamma, m->fixed_gamma);
     sketch_pair_init(&e->sketch);
     e->b = malloc(m->replicas.dim * sizeof *e->b);
-    if (e->b != NULL)
+    e->flow = m->conserved ? calloc(m->dim, sizeof *e->flow) : NULL;
+    if (e->b != NULL && (e->flow != NULL || !m->conserved))
         return 0;
+    free(e->b);
+    free(e->flow);
+    e->b = e->flow = NULL;
     edge_close(e);
     return -ENOMEM;
 }
@@ -163,9 +169,11 @@ void mixing_edge_close(struct mixing *m, struct edge *e)
 {
     replica_release(&m->replicas, e->a);
     e->a = NULL;
+    companion_take_back(m, e);
     free(e->b);
     free(e->velocity);
-    e->b = e->velocity = NULL;
+    free(e->flow);
+    e->b = e->velocity = e->flow = NULL;
     edge_close(e);
 }
 

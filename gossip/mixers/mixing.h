@@ -34,6 +34,11 @@
  * the outlier filter and all distances depend on the model only, and the companion moves with the
  * same step sizes. Deltas with codec DELTA_FINAL contain the model only, because the consensus
  * phase has no local steps. The companion moves only if both deltas of an exchange contain it.
+ *
+ * The companion of --momentum-kind tracking is conserved (struct trainer): its sum over the peers
+ * must not change if a peer dies, either. Each edge then stores its flow, the sum of the changes by
+ * its exchanges. Both ends add opposite values, so the two flows of an edge are opposite. If an
+ * edge is reset or closed, each end that is left subtracts its flow from its companion.
  */
 #ifndef GOSSIP_MIXERS_MIXING_H
 #define GOSSIP_MIXERS_MIXING_H
@@ -128,7 +133,8 @@ struct mixing
     /* Companion vector, which peers exchange and mix like x, for example the momentum: dim floats,
      * borrowed from the trainer. NULL: there is none. */
     float *companion;
-    bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
+    bool conserved; /* True: edges store the flow of the companion. */
+    bool borrowed;  /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
      * stored with 16 bits per value. */
     const struct segment *segments;
@@ -218,6 +224,7 @@ struct mixing_config
      * model. */
     float *x;
     float *companion;
+    bool conserved;
     double fixed_gamma;
     uint32_t tolerate;
     double pull, trigger;
@@ -263,8 +270,8 @@ double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
 /* mixing_edge_open() initialises edge e for this run. Returns 0 or -ENOMEM. mixing_edge_close()
- * frees the memory of the edge and drops its references to replicas. Neither function may be called
- * while a job uses the edge. */
+ * frees the memory of the edge, drops its references to replicas, and takes back the flow of a
+ * conserved companion. Neither function may be called while a job runs. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);

@@ -169,6 +169,8 @@ static void one_edge(struct mixing *m, struct edge *e, size_t i, struct shared *
     if (e->a != NULL && !s->failed)
         state_floats(s, e->b, m->replicas.dim, "edge.%zu.replica", i);
     velocity_state(m, e, i, s);
+    if (e->flow != NULL && !s->failed)
+        state_floats(s, e->flow, m->dim, "edge.%zu.flow", i);
 }
 
 void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struct state *s)

@@ -3,7 +3,8 @@
  * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it
  * points in another direction than the common progress of all peers. The other kinds compute the
  * momentum from the change of the model over a whole round, which includes the exchange and needs
- * no message. The exception is `averaged`: the momentum is exchanged and mixed as the model is.
+ * no message. The exceptions are `averaged` and `tracking`: a second vector is exchanged and mixed
+ * as the model is.
  *
  *   round t     x(t)  --H local steps-->  y(t)  --exchange-->  W y(t)
  *
@@ -12,6 +13,7 @@
  *   qg          x(t) - W y(t)  use constant momentum   quasi_global.h
  *   decentlam   x(t) - W y(t)  have no momentum        decentlam.h
  *   averaged    gradients      update the momentum     averaged_momentum.h
+ *   tracking    gradients      update the momentum     tracking_momentum.h
  *
  * Here x(t) is the model before the local steps of round t, and W the mixing matrix of the
  * exchange. A kind with learn() learns when the next round begins, because only then is the model
@@ -53,9 +55,11 @@ struct momentum_kind
      * edges that commit and the delay of an exchange must then not change from round to round, and
      * the codec must leave out little. */
     bool needs_constant_mixing;
-    /* True: the momentum is the companion vector of the trainer (trainer.h), which peers exchange
-     * and mix in addition to the model. */
+    /* True: the kind uses the companion vector of the trainer (trainer.h), which peers exchange and
+     * mix in addition to the model. */
     bool exchanged;
+    /* True: the companion is the vector v of Momentum Tracking. False: it is the momentum. */
+    bool tracked;
     /* Updates momentum and model from the change of the model over a round. NULL: the local steps
      * update the momentum. */
     void (*learn)(const struct round_change *c);

@@ -27,10 +27,9 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD with constant momentum (MOMENTUM_HELD): factor of the momentum m in the update. */
-    float pull;
-    /* With constant momentum: factor of the gradient in the update. Otherwise Adam's 1 - beta1. */
-    float gain;
+    /* SGD: factors of the old m and of the gradient in the update. gain of Adam: 1 - beta1, or 1
+     * with constant moments. */
+    float pull, gain;
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     /* Adam: 1 / sqrt(1 - beta2^t) of step number t, the correction of the second moment. */
     float spread;
@@ -42,6 +41,8 @@ struct place
 {
     float *x, *m, *v;
     const float *grad;
+    const float *correction;
+    float *sum;
 };
 
 /* Sets `x = x - lr * (g + decay * x)`, where g is the gradient. Used for SGD without momentum,
@@ -91,6 +92,22 @@ VEC_CLONES static void step_held(const struct place *p, const struct rates *r, s
     float lr = r->lr, decay = r->decay, gain = r->gain, pull = r->pull;
     for (size_t i = 0; i < n; i++)
         x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
+}
+
+/* SGD with a correction (tracking_momentum.h), in either form of momentum. Without the correction
+ * and in plain form, x and m get the same bits as in step_plain(). */
+VEC_CLONES static void step_tracked(const struct place *p, const struct rates *r, size_t n)
+{
+    float *restrict x = p->x, *restrict m = p->m, *restrict sum = p->sum;
+    const float *restrict grad = p->grad, *restrict correction = p->correction;
+    float lr = r->lr, decay = r->decay, momentum = r->momentum, gain = r->gain, pull = r->pull;
+    for (size_t i = 0; i < n; i++) {
+        float g = grad[i] + decay * x[i];
+        float d = pull * m[i] + gain * g;
+        m[i] = momentum * m[i] + g;
+        sum[i] += d;
+        x[i] -= lr * (d - correction[i]);
+    }
 }
 
 /* One step of Adam (with shrink = 0) or AdamW (with decay = 0), step number t. m and v are the
@@ -182,8 +199,10 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
 {
     switch (o->kind) {
     case OPTIMISER_SGD:
+        if (p->sum != NULL)
+            step_tracked(p, r, n);
         /* Without momentum, m would be equal to the gradient, so it is not stored. */
-        if (o->momentum == 0 || o->use == MOMENTUM_IGNORED)
+        else if (o->momentum == 0 || o->use == MOMENTUM_IGNORED)
             step_bare(p, r, n);
         else if (o->use == MOMENTUM_HELD)
             step_held(p, r, n);
@@ -211,12 +230,21 @@ void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
     assert(o->kind == OPTIMISER_SGD
            || (o->use != MOMENTUM_IGNORED && o->beta2 >= 0 && o->beta2 < 1 && s->v != NULL
                && s->t >= 1));
+    assert((s->sum != NULL) == (s->correction != NULL)
+           && (s->sum == NULL || (o->kind == OPTIMISER_SGD && o->use == MOMENTUM_UPDATED)));
     const struct rates rates[2] = {rates_of(o, s, false), rates_of(o, s, true)};
     const struct rates statistics = {.lr = (float)OPTIMISER_STATISTICS};
     for (size_t i = 0; i < s->n_segments; i++) {
         const struct segment *seg = &s->segments[i];
         size_t at = seg->offset;
-        struct place p = {s->x + at, s->m + at, s->v != NULL ? s->v + at : NULL, s->grad + at};
+        struct place p = {.x = s->x + at,
+                          .m = s->m + at,
+                          .v = s->v != NULL ? s->v + at : NULL,
+                          .grad = s->grad + at};
+        if (s->sum != NULL && seg->trained) {
+            p.correction = s->correction + at;
+            p.sum = s->sum + at;
+        }
         if (seg->trained)
             step_segment(o, &p, &rates[seg->decays], seg->n);
         else

@@ -7,6 +7,8 @@
  *           x = x - lr * (nesterov ? g + momentum * m : m)
  *           MOMENTUM_HELD: the same update of x, but m keeps the value from before the step
  *           MOMENTUM_IGNORED: x = x - lr * g
+ *           with a correction c: x = x - lr * (d - c), where d is the factor of lr in the update
+ *           above (tracking_momentum.h)
  *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
  *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -88,6 +90,10 @@ struct optimiser_step
     float *v;   /* Adam's second moment, zeros before the first step. SGD: NULL. */
     uint64_t t; /* Adam: number of this step, counted from 1. */
     double lr;
+    /* SGD with MOMENTUM_UPDATED only, vectors of the trained parameters: the correction c, and the
+     * sum of directions, to which the step adds its d. Both NULL: there is no correction. */
+    const float *correction;
+    float *sum;
 };
 
 /* Scales the gradient of the trained segments down to the norm o->clip, if its norm is larger. A

@@ -5,6 +5,7 @@
 #include "nn/train/averaged_momentum.h"
 #include "nn/train/decentlam.h"
 #include "nn/train/quasi_global.h"
+#include "nn/train/tracking_momentum.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,8 +16,9 @@
 const struct momentum_kind momentum_local = {
     .name = "local", .use = MOMENTUM_UPDATED, .most = 1, .adam = true};
 
-const struct momentum_kind *const momentum_kind_all[] = {
-    &momentum_local, &momentum_qg, &momentum_decentlam, &momentum_averaged, NULL};
+const struct momentum_kind *const momentum_kind_all[] = {&momentum_local,     &momentum_qg,
+                                                         &momentum_decentlam, &momentum_averaged,
+                                                         &momentum_tracking,  NULL};
 
 int round_momentum_init(struct round_momentum *q, const struct momentum_kind *kind, size_t n)
 {

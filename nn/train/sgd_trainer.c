@@ -307,6 +307,8 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
     if (t->change.kind != NULL
         && round_momentum_begin(&t->change, &c->optimiser, &step.update, round, n_steps))
         t->t++;
+    if (c->momentum->tracked && n_steps > 0)
+        tracking_momentum_begin(&t->tracking, &step.update);
     for (uint32_t i = 0; i < n_steps; i++) {
         step.position = shard_step(c->shard, round, i) * c->batch * c->learners;
         if (c->learners > 1) {
@@ -320,6 +322,8 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
         report_add(report, s, (uint64_t)c->batch * c->model->n_rows);
         sign(t);
     }
+    if (c->momentum->tracked && n_steps > 0)
+        tracking_momentum_end(&t->tracking, n_steps);
     t->done = NULL;
     report_finish(report);
 }
@@ -391,6 +395,14 @@ static void trainer_state(void *self, struct state *s)
     state_floats(s, t->momentum, n, "optimizer.momentum");
     if (t->second != NULL)
         state_floats(s, t->second, n, "optimizer.second");
+    if (t->config.momentum->tracked)
+        tracking_momentum_state(&t->tracking, s);
+}
+
+static void trainer_rolled_back(void *self)
+{
+    struct sgd_trainer *t = self;
+    tracking_momentum_rolled_back(&t->tracking);
 }
 
 /* --- evaluating a model --- */
@@ -530,6 +542,8 @@ static int open_memory(struct sgd_trainer *t)
         return -ENOMEM;
     if (c->momentum->learn != NULL)
         return round_momentum_init(&t->change, c->momentum, n_trained);
+    if (c->momentum->tracked)
+        return tracking_momentum_init(&t->tracking, n_trained);
     return c->learners > 1 ? learners_init(&t->learners, &several) : 0;
 }
 
@@ -567,6 +581,7 @@ void sgd_trainer_close(struct sgd_trainer *t)
     free(t->momentum);
     free(t->second);
     round_momentum_close(&t->change);
+    tracking_momentum_close(&t->tracking);
     learners_close(&t->learners);
     sgd_scratch_close(t->own);
     memset(t, 0, sizeof *t);
@@ -575,10 +590,14 @@ void sgd_trainer_close(struct sgd_trainer *t)
 struct trainer sgd_trainer_face(struct sgd_trainer *t)
 {
     const struct model *m = t->config.model;
+    const struct momentum_kind *kind = t->config.momentum;
     return (struct trainer){.n_params = m->n_params,
                             .segments = m->segments,
                             .n_segments = m->n_segments,
-                            .companion = t->config.momentum->exchanged ? t->momentum : NULL,
+                            .companion = kind->tracked     ? t->tracking.companion
+                                         : kind->exchanged ? t->momentum
+                                                           : NULL,
+                            .conserved = kind->tracked,
                             .self = t,
                             .guess = log((double)m->n_classes),
                             .batch = t->config.batch * t->config.learners,
@@ -589,5 +608,6 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .sent = trainer_sent,
                             .evaluate = trainer_evaluate,
                             .members = trainer_members,
-                            .state = trainer_state};
+                            .state = trainer_state,
+                            .rolled_back = kind->tracked ? trainer_rolled_back : NULL};
 }

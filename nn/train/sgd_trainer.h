@@ -39,6 +39,7 @@
 #include "nn/train/optimiser.h"
 #include "nn/train/round_momentum.h"
 #include "nn/train/sgd_scratch.h"
+#include "nn/train/tracking_momentum.h"
 #include "nn/train/trainer.h"
 
 /* Configuration of a trainer. All borrowed objects must outlive the trainer. */
@@ -79,12 +80,14 @@ struct sgd_trainer
     float *momentum;
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;
-    /* Number of updates of the moments so far. momentum_local and
-     * momentum_averaged: number of steps so far. */
+    /* Number of updates of the moments so far. A kind without a function learn(): number of steps
+     * so far. */
     uint64_t t;
     /* State of a kind of momentum that has a function learn(). All zero: the kind of momentum has
      * none. */
     struct round_momentum change;
+    /* State of momentum_tracking. All zero: another kind of momentum. */
+    struct tracking_momentum tracking;
     struct learners learners; /* State of several learners. All zero: one learner. */
     struct sgd_scratch *own;
     /* Function that watch() of struct trainer has set for the next call of steps(). NULL: none. */

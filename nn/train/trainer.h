@@ -52,6 +52,10 @@ struct trainer
      * first. Memory of the trainer. steps() and state() use it, and between the calls the node
      * mixes it. NULL: peers exchange x only. */
     float *companion;
+    /* True: the node keeps the sum of the companions over the peers, also if peers die or return.
+     * If an edge is reset or closed, the node takes back the changes of the companion by this edge
+     * (gossip/mixers/mixing.h). A new peer must begin with a companion of 0. */
+    bool conserved;
     void *self; /* First argument of all functions below. */
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */
@@ -106,6 +110,11 @@ struct trainer
      * of a checkpoint (nn/math/state.h). Called when no other call is running. If reading fails,
      * the trainer can only be closed. NULL: the trainer has no such state. */
     void (*state)(void *self, struct state *s);
+
+    /* Reports that training diverged in the last steps(), and that the node has set x and state()
+     * back to an earlier round (peer/node/step/rollback.h). Edges and neighbours are not set back.
+     * NULL: nothing of the trainer depends on them. */
+    void (*rolled_back)(void *self);
 };
 
 #endif

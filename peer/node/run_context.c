@@ -58,6 +58,7 @@ static int open_mixing(struct run_context *w)
                               .n_segments = w->trainer.n_segments,
                               .x = w->trainer.x,
                               .companion = w->trainer.companion,
+                              .conserved = w->trainer.conserved,
                               .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
                               .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
                               .tolerate = r->tolerate,

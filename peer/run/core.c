@@ -248,6 +248,18 @@ const char *run_bars_companion(const struct run *r)
                : NULL;
 }
 
+const char *run_leaves_out(const struct run *r)
+{
+    bool keeps = false;
+    /* A codec that cannot be set up counts as one that leaves out too much. */
+    if (strcmp(r->compress, RUN_AUTO) != 0 && codec_precise_for_rounds(r->compress, &keeps) == 0
+        && keeps)
+        return NULL;
+    return "needs a codec in --compress that leaves out less than a tenth, such as none, fp16, "
+           "int8 "
+           "or qsgd:4, and not auto: models diverge if deltas leave much out";
+}
+
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
  * parameter server instead of exchanges over edges. */
 static bool uses_round_protocol(const struct run *r)
@@ -641,7 +653,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance. The default is qsgd:4 with --mixer average, --topology base:K, --momentum-kind decentlam and --trigger",
+     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance. The default is qsgd:4 with --mixer average, --topology base:K, --momentum-kind decentlam or tracking, and --trigger",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",

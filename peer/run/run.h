@@ -208,6 +208,10 @@ const char *run_mixing_varies(const struct run *r);
  * (nn/train/trainer.h). Otherwise returns the key that would have to change, and its required
  * value, as text for an error message. */
 const char *run_bars_companion(const struct run *r);
+/* Returns NULL if the codec of training leaves out at most a tenth of a delta
+ * (codec_precise_for_rounds()), and is not auto. Otherwise returns the key that would have to
+ * change, and its required value, as text for an error message. */
+const char *run_leaves_out(const struct run *r);
 
 /* Returns the topology of the consensus phase. */
 static inline const char *run_final_topology(const struct run *r)

@@ -9,6 +9,7 @@
 #include "nn/train/decentlam.h"
 #include "nn/train/learners.h"
 #include "nn/train/round_momentum.h"
+#include "nn/train/tracking_momentum.h"
 #include "peer/run/key.h"
 #include "peer/run/outer.h"
 
@@ -153,14 +154,15 @@ static const char *bars_learning(const struct run *r, const struct momentum_kind
 
 /* Returns why a kind of momentum cannot be used that peers exchange together with the model.
  * NULL: it can be used. */
-static const char *bars_exchange(const struct run *r)
+static const char *bars_exchange(const struct run *r, const struct momentum_kind *kind)
 {
-    return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers average "
-                                 "momenta of equally many "
-                                 "steps"
+    const char *why = run_bars_companion(r);
+    return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers exchange "
+                                 "momenta of equally many steps"
            : run_has_outer(r)  ? "cannot be combined with --outer: it is not tested with a mixed "
                                  "momentum"
-                               : run_bars_companion(r);
+           : why != NULL || !kind->tracked ? why
+                                           : run_leaves_out(r);
 }
 
 /* Checks the keys that a kind of momentum other than `local` needs. */
@@ -176,7 +178,7 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
         : is_adam(r) && !kind->adam ? "needs --optimiser sgd"
         : r->factor_masking ? "cannot be combined with --factor-masking true: it resets the "
                               "momentum of local steps, which only the kind local has"
-        : kind->exchanged   ? bars_exchange(r)
+        : kind->exchanged   ? bars_exchange(r, kind)
                             : bars_learning(r, kind);
     if (kind == &momentum_local || why == NULL)
         return 0;
@@ -294,8 +296,8 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of the momentum: local: the peer's own steps; better for skewed shards: qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round; averaged (SGD only, twice the bytes): the own steps, mixed like the model",
-     .choices = "local|qg|decentlam|averaged", FIELD(momentum_kind)},
+     .help = "source of the momentum: local: the peer's own steps; better for skewed shards: qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round; averaged and tracking (SGD only, twice the bytes): the own steps, mixed like the model or corrected by the mean momentum of the peers",
+     .choices = "local|qg|decentlam|averaged|tracking", FIELD(momentum_kind)},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",
      .low = 0, .high = 0.999999, FIELD(beta2),
@@ -325,11 +327,12 @@ static const struct run_key keys[] = {
     {.name = NULL}};
 /* clang-format on */
 
-/* The momentum decentlam is unstable with coarse codecs (nn/train/decentlam.h). */
+/* The momenta decentlam and tracking are unstable with coarse codecs (nn/train/decentlam.h,
+ * tracking_momentum.h). */
 static bool needs_precise_codec(const struct run_flags *f)
 {
     const char *name = run_flags_value(f, "momentum-kind");
-    return strcmp(name, momentum_decentlam.name) == 0;
+    return strcmp(name, momentum_decentlam.name) == 0 || strcmp(name, momentum_tracking.name) == 0;
 }
 
 const struct run_trainer sgd_keys = {

@@ -80,9 +80,13 @@ equal qg-adamw --topology ring --optimiser adamw --lr 0.001 --momentum-kind qg -
 equal decentlam --topology ring --momentum-kind decentlam --partition label:2 --local-steps 3 --compress qsgd:4
 equal averaged --topology ring --momentum-kind averaged --partition label:2 --local-steps 3
 equal averaged-base --topology base:1 --momentum-kind averaged --partition label:2 --compress qsgd:4
+equal tracking --topology ring --momentum-kind tracking --partition label:2 --local-steps 3
+equal tracking-base --topology base:1 --momentum-kind tracking --partition label:2 --compress qsgd:4
 equal local-base --topology base:1 --partition label:2 --compress qsgd:4
 check "averaged: it is another training than with momentum of one's own" \
     [ "$(tensors sim-averaged-base)" != "$(tensors sim-local-base)" ]
+check "tracking: it is another training than with momentum of one's own" \
+    [ "$(tensors sim-tracking-base)" != "$(tensors sim-local-base)" ]
 equal local-dpsgd --topology ring --mixer dpsgd --gamma 1 --nesterov false --overlap 1
 check "qg: it is another training than with momentum of one's own" \
     [ "$(tensors sim-qg-dpsgd)" != "$(tensors sim-local-dpsgd)" ]
@@ -102,7 +106,9 @@ PY
 goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 400 --one-step-last 1700
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 goes_on averaged --momentum-kind averaged --compress qsgd:4
+goes_on tracking --momentum-kind tracking --compress qsgd:4
 refuses "averaged momentum of Adam" 'momentum-kind averaged: needs --optimiser sgd' --momentum-kind averaged --optimiser adam
+refuses "tracked momentum of Adam" 'momentum-kind tracking: needs --optimiser sgd' --momentum-kind tracking --optimiser adam
 refuses "averaged momentum with other mixers" 'momentum-kind averaged: needs --mixer choco' --momentum-kind averaged --mixer dpsgd
 refuses "averaged momentum without lock step" 'momentum-kind averaged: needs --policy sync' --momentum-kind averaged --policy async
 refuses "averaged momentum and a delayed exchange" 'momentum-kind averaged: needs --overlap 0' --momentum-kind averaged --overlap 1

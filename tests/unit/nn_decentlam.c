@@ -129,8 +129,8 @@ static double spread(const struct momentum_kind *kind, double lr)
             float grad[DIM];
             for (size_t k = 0; k < DIM; k++)
                 grad[k] = p[i].x[k] - (float)centre(i, k);
-            optimiser_step(&o,
-                           &(struct optimiser_step){&all, 1, p[i].x, grad, p[i].m, NULL, 0, lr});
+            optimiser_step(&o, &(struct optimiser_step){&all, 1, p[i].x, grad, p[i].m, NULL, 0, lr,
+                                                        NULL, NULL});
         }
         peers_exchange(p);
     }
@@ -169,7 +169,7 @@ static double left(const double *l, uint64_t n_rounds, double beta)
     float x = 1, m = 0, grad = 0;
     assert_int_equal(round_momentum_init(&q, &momentum_decentlam, 1), 0);
     for (uint64_t round = 0; round < 3000 && fabsf(x) < 1e15f; round++) {
-        struct optimiser_step step = {&all, 1, &x, &grad, &m, NULL, 0, 0.1};
+        struct optimiser_step step = {&all, 1, &x, &grad, &m, NULL, 0, 0.1, NULL, NULL};
         (void)round_momentum_begin(&q, &o, &step, round, 1);
         optimiser_step(&o, &step);
         x *= (float)l[round % n_rounds];

@@ -231,7 +231,7 @@ static void test_nan(void **state)
     for (int k = 0; k < 3; k++) {
         struct optimiser o = {.kind = (enum optimiser_kind)k, .momentum = 0.9, .beta2 = 0.99};
         float x[3] = {1, 1, 1}, m[3] = {0}, v[3] = {0}, grad[3] = {1, NAN, 1};
-        struct optimiser_step s = {&seg, 1, x, grad, m, v, 1, 0.1};
+        struct optimiser_step s = {&seg, 1, x, grad, m, v, 1, 0.1, NULL, NULL};
         optimiser_step(&o, &s);
         assert_true(isnan(x[1]) && x[0] < 1 && x[2] == x[0]);
     }

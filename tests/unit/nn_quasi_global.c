@@ -141,7 +141,7 @@ static double left(double l, double mu)
     float x = 1, m = 0, grad = 0;
     assert_int_equal(round_momentum_init(&q, &momentum_qg, 1), 0);
     for (uint64_t round = 0; round < 3000 && fabsf(x) < 1e15f; round++) {
-        struct optimiser_step step = {&all, 1, &x, &grad, &m, NULL, 0, 0.1};
+        struct optimiser_step step = {&all, 1, &x, &grad, &m, NULL, 0, 0.1, NULL, NULL};
         (void)round_momentum_begin(&q, &o, &step, round, 1);
         optimiser_step(&o, &step);
         x *= (float)l;

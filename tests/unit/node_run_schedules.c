@@ -10,104 +10,135 @@ static void momentum_is_of_a_kind(void **state)
     static const struct
     {
         const char *flags[4][2];
-        /* Parts of the error messages. NULL: the flags are accepted. */
-        const char *qg, *decentlam, *averaged;
+        /* Parts of the error messages. NULL: the flags are accepted. exchanged: `averaged`, and
+         * `tracking` unless the fourth text is set. */
+        const char *qg, *decentlam, *exchanged, *tracking;
     } rows[] = {
-        {{{"seed", "1"}}, NULL, NULL, NULL},
-        {{{"mixer", "dpsgd"}}, NULL, NULL, "needs --mixer choco"},
+        {{{"seed", "1"}}, NULL, NULL, NULL, NULL},
+        {{{"mixer", "dpsgd"}}, NULL, NULL, "needs --mixer choco", NULL},
         {{{"mixer", "dpsgd"}, {"topology", "base:1"}},
          NULL,
          "needs a --topology with the same edges",
-         "needs --mixer choco"},
-        {{{"topology", "base:1"}}, NULL, "needs a --topology with the same edges", NULL},
+         "needs --mixer choco",
+         NULL},
+        {{{"topology", "base:1"}}, NULL, "needs a --topology with the same edges", NULL, NULL},
         {{{"topology", "rotation:2"}, {"mixer", "gossip"}},
          NULL,
          "needs a --topology with the same",
-         "needs --mixer choco"},
-        {{{"topology", "exponential"}, {"final-topology", "base:1"}}, NULL, NULL, NULL},
+         "needs --mixer choco",
+         NULL},
+        {{{"topology", "exponential"}, {"final-topology", "base:1"}}, NULL, NULL, NULL, NULL},
         {{{"mixer", "dpsgd"}, {"policy", "async"}},
          NULL,
          "needs --policy sync",
-         "needs --mixer choco"},
-        {{{"policy", "async"}}, NULL, "needs --policy sync", "needs --policy sync"},
-        {{{"policy", "ssp:3"}}, NULL, "needs --policy sync", "needs --policy sync"},
+         "needs --mixer choco",
+         NULL},
+        {{{"policy", "async"}}, NULL, "needs --policy sync", "needs --policy sync", NULL},
+        {{{"policy", "ssp:3"}}, NULL, "needs --policy sync", "needs --policy sync", NULL},
         {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}},
          NULL,
          NULL,
-         "needs --mixer choco"},
+         "needs --mixer choco",
+         NULL},
         {{{"mixer", "sma"}},
          NULL,
          "needs --mixer choco, dpsgd or allreduce",
-         "needs --mixer choco"},
+         "needs --mixer choco",
+         NULL},
         {{{"mixer", "average"}, {"compress", "topk:0.1"}},
          NULL,
          "needs --mixer choco, dpsgd or",
-         "needs --mixer choco"},
+         "needs --mixer choco",
+         NULL},
         {{{"overlap", "1"}, {"local-steps", "7"}},
          NULL,
          "cannot be combined with --overlap 1",
-         "needs --overlap 0"},
-        {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL, "needs --overlap 0"},
+         "needs --overlap 0",
+         NULL},
+        {{{"overlap", "layer"}, {"local-steps", "7"}}, NULL, NULL, "needs --overlap 0", NULL},
         {{{"byzantine", "1"}, {"topology", "complete"}},
          NULL,
          NULL,
-         "cannot be combined with --byzantine"},
+         "cannot be combined with --byzantine",
+         NULL},
         {{{"trigger", "2"}},
          NULL,
          "cannot be combined with --trigger",
-         "cannot be combined with --trigger"},
+         "cannot be combined with --trigger",
+         NULL},
         {{{"outer", "nesterov:0.7:0.9"}},
          "cannot be combined with --outer",
          "cannot be combined with --outer",
-         "cannot be combined with --outer"},
-        {{{"momentum", "0.95"}}, NULL, NULL, NULL},
-        {{{"momentum", "0.96"}}, NULL, "needs a --momentum of at most 0.95", NULL},
-        {{{"compress", "qsgd:4"}}, NULL, NULL, NULL},
-        {{{"compress", "topk:0.95"}}, NULL, NULL, NULL},
-        {{{"compress", "auto"}}, NULL, "needs a precise codec in --compress", NULL},
-        {{{"compress", "qsgd:3"}}, NULL, "needs a precise codec in --compress", NULL},
-        {{{"compress", "topk:0.8"}}, NULL, "needs a precise codec in --compress", NULL},
+         "cannot be combined with --outer",
+         NULL},
+        {{{"momentum", "0.95"}}, NULL, NULL, NULL, NULL},
+        {{{"momentum", "0.96"}}, NULL, "needs a --momentum of at most 0.95", NULL, NULL},
+        {{{"compress", "qsgd:4"}}, NULL, NULL, NULL, NULL},
+        {{{"compress", "topk:0.95"}}, NULL, NULL, NULL, NULL},
+        {{{"compress", "auto"}},
+         NULL,
+         "needs a precise codec in --compress",
+         NULL,
+         "needs a codec in --compress that leaves out less than a tenth"},
+        {{{"compress", "topk:0.4"}},
+         NULL,
+         "needs a precise codec in --compress",
+         NULL,
+         "needs a codec in --compress that leaves out less than a tenth"},
+        {{{"compress", "qsgd:3"}}, NULL, "needs a precise codec in --compress", NULL, NULL},
+        {{{"compress", "topk:0.8"}}, NULL, "needs a precise codec in --compress", NULL, NULL},
         {{{"momentum", "0"}},
          "needs a --momentum above 0",
          "needs a --momentum above 0",
-         "needs a --momentum above 0"},
+         "needs a --momentum above 0",
+         NULL},
         {{{"local-steps", "auto"}},
          "needs a number for --local-steps",
          "needs a number for --local",
-         "needs a number for --local"},
+         "needs a number for --local",
+         NULL},
         {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
          "cannot be combined with --factor-masking true",
          "cannot be combined with --factor-masking true",
-         "cannot be combined with --factor-masking true"},
+         "cannot be combined with --factor-masking true",
+         NULL},
         {{{"mixer", "dpsgd"}, {"gamma", "1.3"}},
          "--gamma of at most 1",
          "--gamma of at most 1",
-         "needs --mixer choco"},
-        {{{"gamma", "1.01"}}, "needs a --gamma of at most 1", "needs a --gamma of at most 1", NULL},
-        {{{"optimiser", "adam"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd"},
-        {{{"optimiser", "adamw"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd"},
+         "needs --mixer choco",
+         NULL},
+        {{{"gamma", "1.01"}},
+         "needs a --gamma of at most 1",
+         "needs a --gamma of at most 1",
+         NULL,
+         NULL},
+        {{{"optimiser", "adam"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd", NULL},
+        {{{"optimiser", "adamw"}}, NULL, "needs --optimiser sgd", "needs --optimiser sgd", NULL},
         {{{"nesterov", "false"}},
          NULL,
          "--nesterov: only with --optimiser sgd and a --momentum-kind",
+         NULL,
          NULL}};
     (void)state;
-    for (size_t i = 0; i < 3 * sizeof rows / sizeof rows[0]; i++) {
-        static const char *const kinds[] = {"qg", "decentlam", "averaged"};
-        const char *const whys[] = {rows[i / 3].qg, rows[i / 3].decentlam, rows[i / 3].averaged};
-        const char *name = kinds[i % 3], *why = whys[i % 3];
+    for (size_t i = 0; i < 4 * sizeof rows / sizeof rows[0]; i++) {
+        static const char *const kinds[] = {"qg", "decentlam", "averaged", "tracking"};
+        const char *const whys[] = {rows[i / 4].qg, rows[i / 4].decentlam, rows[i / 4].exchanged,
+                                    rows[i / 4].tracking != NULL ? rows[i / 4].tracking
+                                                                 : rows[i / 4].exchanged};
+        const char *name = kinds[i % 4], *why = whys[i % 4];
         struct run_flags f = {.trainer = &sgd_keys};
         struct run r;
         set(&f, "rounds", "500");
         set(&f, "min-peers", "8");
-        for (size_t k = 0; k < 4 && rows[i / 3].flags[k][0] != NULL; k++)
-            set(&f, rows[i / 3].flags[k][0], rows[i / 3].flags[k][1]);
+        for (size_t k = 0; k < 4 && rows[i / 4].flags[k][0] != NULL; k++)
+            set(&f, rows[i / 4].flags[k][0], rows[i / 4].flags[k][1]);
         assert_int_equal(run_from_flags(&r, &f, error), 0);
         assert_ptr_equal(momentum_kind_all[sgd_values(&r)->momentum_kind], &momentum_local);
         set(&f, "momentum-kind", name);
         int err = run_from_flags(&r, &f, error);
         if (err != (why != NULL ? -EINVAL : 0) || (err != 0 && strstr(error, why) == NULL)
             || (err != 0 && strstr(error, name) == NULL))
-            fail_msg("row %zu, %s: %d, \"%s\"", i / 3, name, err, err != 0 ? error : "");
+            fail_msg("row %zu, %s: %d, \"%s\"", i / 4, name, err, err != 0 ? error : "");
         assert_true(err != 0
                     || strcmp(momentum_kind_all[sgd_values(&r)->momentum_kind]->name, name) == 0);
     }
@@ -128,10 +159,11 @@ static void momentum_kinds_have_names(void **state)
         assert_int_equal(run_from_flags(&r, &f, error), 0);
         assert_int_equal(sgd_values(&r)->momentum_kind, n);
         /* The default codec is accepted with every kind. */
-        bool precise = momentum_kind_all[n++]->needs_constant_mixing;
+        const struct momentum_kind *kind = momentum_kind_all[n++];
+        bool precise = kind->needs_constant_mixing || kind->tracked;
         assert_true(strncmp(r.compress, precise ? "qsgd:4" : "auto", precise ? 6 : 5) == 0);
     }
-    assert_true(n == 4);
+    assert_true(n == 5);
 }
 
 /* Each text of --outer must have one canonical spelling, or be refused with the expected form. */

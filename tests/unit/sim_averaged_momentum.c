@@ -24,7 +24,8 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     const struct optimiser o = {.momentum = mu, .use = momentum_averaged.use};
     struct segment all = {.n = DIM, .trained = true};
     float grad[DIM];
-    struct optimiser_step step = {&all, 1, x, grad, momentum[p->index], NULL, 0, (double)r->eta};
+    struct optimiser_step step = {&all,           1,    x,   grad, momentum[p->index], NULL, 0,
+                                  (double)r->eta, NULL, NULL};
     if (round < ROUNDS) {
         memcpy(was_m[round][p->index], momentum[p->index], sizeof was_m[0][0]);
         memcpy(was_x[round][p->index], x, sizeof was_x[0][0]);

@@ -27,7 +27,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
     const struct optimiser o = {.momentum = mu, .use = kind->use};
     struct segment all = {.n = DIM, .trained = true};
     float grad[DIM];
-    struct optimiser_step step = {&all, 1, x, grad, m, NULL, 0, (double)r->eta};
+    struct optimiser_step step = {&all, 1, x, grad, m, NULL, 0, (double)r->eta, NULL, NULL};
     (void)round_momentum_begin(&change[p->index], &o, &step, round, n_steps);
     rig_record(p->rig, p->index, x, round);
     for (uint32_t s = 0; s < n_steps; s++) {

@@ -95,6 +95,8 @@ static void go_back(struct rollback *r, float *x)
     t->state(t->self, &s);
     int err = state_end(&s);
     assert(err == 0); /* The state is valid, because rollback_mark() has written it. */
+    if (t->rolled_back != NULL)
+        t->rolled_back(t->self);
 }
 
 /* ---- judgement ---- */
