@@ -107,7 +107,7 @@ struct sim_link
     /* For each end, the identity of the process that made the session. A later process of the same
      * peer may have another identity. */
     uint8_t id[2][WIRE_ID_BYTES];
-    bool up;         /* True: the session is up. Used by the plain network only. */
+    bool up; /* True: the session is up. Used by the plain network only. */
     /* True: the peer at one end has ended by itself, and messages that are under way still arrive.
      * Used by the plain network only. */
     bool drains;
