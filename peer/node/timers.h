@@ -57,9 +57,7 @@
           "A session with an observer on which nothing arrives for this time is closed.")          \
     TIMER(SURPLUS_LINK_US, 15 * 1000 * 1000,                                                       \
           "A session that this peer dialled and does not need is closed after this time.")         \
-    TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000,                                                  \
-          "If all dials of a peer that was paused are refused for this time, the other members "   \
-          "have ended.")                                                                           \
+    TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000, "If a peer was paused, or all other members have finished, and all dials are refused for this time, the processes of the other members count as ended.") \
     TIMER(ENDED_AFTER_CUT_US, 30 * 1000 * 1000,                                                    \
           "If all dials of a peer that a network failure cut off are refused for this time, the "  \
           "other members have ended.")                                                             \
@@ -94,8 +92,6 @@
     TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
           "If a session that no edge needs lasted longer than this time, its member is dialled "   \
           "again at once.")                                                                        \
-    TIMER(DIAL_REFUSED_US, 1000 * 1000,                                                            \
-          "Only a dial that fails within this time counts as refused by a host that is up.")       \
     TIMER(DIAL_YIELD_US, 2 * 1000 * 1000,                                                          \
           "The peer with the larger identity waits this time for the other one to dial before it " \
           "dials, too.")                                                                           \

@@ -202,7 +202,8 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
                 w->evil = number;
             continue;
         }
-        struct node_event failed = {.type = NODE_DIAL_FAILED, .dial.tag = dial[i].tag};
+        struct node_event failed = {.type = NODE_DIAL_FAILED,
+                                    .dial = {.tag = dial[i].tag, .why = NODE_WHY_REFUSED}};
         step(w, who, &failed);
     }
     if (stored)

@@ -111,6 +111,7 @@ struct lone
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
     char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
     bool deaf;                             /* The node's dials get no answer at all. */
+    bool no_route; /* True: dials that fail do so because there is no route to the host. */
     /* True: every address that belongs to no actor is an address of the node itself. */
     bool alone;
     bool over, wrote_model;
@@ -339,7 +340,9 @@ static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
     } else if (who < LONE_ACTORS && w->actor[who].answers && w->actor[who].nth == nth) {
         (void)lone_connect(w, who, true, d->tag);
     } else {
-        struct node_event failed = {.type = NODE_DIAL_FAILED, .dial.tag = d->tag};
+        struct node_event failed = {
+            .type = NODE_DIAL_FAILED,
+            .dial = {.tag = d->tag, .why = w->no_route ? NODE_WHY_UNREACHABLE : NODE_WHY_REFUSED}};
         lone_step(w, &failed);
     }
 }

@@ -61,7 +61,8 @@ static void test_who_is_new_waits(void **state)
 /* ---- the consensus phase ---- */
 
 /* In the consensus phase the only neighbour finishes and leaves. The node can no longer measure its
- * distance, and must end soon. */
+ * distance. It must end when the neighbour has refused all dials for ENDED_AFTER_PAUSE_US, and not at
+ * once, because the neighbour may need this node for its certificate. */
 static void test_all_others_have_finished(void **state)
 {
     (void)state;
@@ -77,9 +78,15 @@ static void test_all_others_have_finished(void **state)
     a->record.incarnation++;
     lone_tell(w, 0, a->record);
     lone_run(w, SECOND / 10);
-    w->deaf = true;
+    a->answers = false; /* Its process has ended, so dials are refused. */
+    w->no_route = true; /* At first this node has no route to the host, so it cannot know. */
     lone_disconnect(w, a->link, true);
-    lone_run(w, 3 * (int64_t)SECOND);
+    lone_run(w, ENDED_AFTER_PAUSE_US + SECOND);
+    assert_false(w->over);
+    w->no_route = false;
+    lone_run(w, ENDED_AFTER_PAUSE_US / 2);
+    assert_false(w->over);
+    lone_run(w, ENDED_AFTER_PAUSE_US);
     assert_true(w->over);
     struct verdict o = judged(w);
     assert_int_equal(o.kind, VERDICT_AWAY);

@@ -184,7 +184,8 @@ static inline void tick(const struct link *friend, bool refuse)
     sessions_heard(rig.s, friend->number);
     sessions_tick(rig.s);
     for (uint32_t i = 0; i < rig.fx.n_dials && refuse; i++)
-        sessions_dial_failed(rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[i].tag}});
+        sessions_dial_failed(rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[i].tag,
+                                                                  .why = NODE_WHY_REFUSED}});
 }
 
 #endif

@@ -596,17 +596,23 @@ static void test_frozen_and_deserted(void **state)
  * so the peer must not wait for it. */
 static void test_single_peer(void **state)
 {
-    struct rig r;
-    struct verdict_facts f;
+    static const enum run_policy policies[] = {RUN_SYNC, RUN_SSP, RUN_ASYNC};
     (void)state;
-    rig_prepare(&r, 1, "ring");
-    r.config.run.min_peers = 1;
-    rig_open(&r);
-    while (rig_progress(&r, 0).round < ROUNDS)
-        run_until(&r, sim_now_us(r.world) + SECOND);
-    run_until(&r, sim_now_us(r.world) + 5 * SECOND);
-    assert_int_equal(ended(&r, 0, &f).kind, VERDICT_CONSENSUS);
-    rig_close(&r);
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        struct rig r;
+        struct verdict_facts f;
+        rig_prepare(&r, 1, "ring");
+        r.config.run.min_peers = 1;
+        r.config.run.policy = policies[i];
+        rig_open(&r);
+        while (rig_progress(&r, 0).round < ROUNDS)
+            run_until(&r, sim_now_us(r.world) + SECOND);
+        run_until(&r, sim_now_us(r.world) + 5 * SECOND);
+        struct verdict o = ended(&r, 0, &f);
+        if (o.kind != VERDICT_CONSENSUS)
+            fail_msg("policy %d: '%s'", (int)policies[i], o.text);
+        rig_close(&r);
+    }
 }
 
 /* A peer is stopped shortly before training ends, for about as long as the others need to declare

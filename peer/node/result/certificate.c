@@ -6,6 +6,7 @@
 #include "peer/node/result/final_model.h"
 #include "peer/node/result/verdict.h"
 #include "peer/node/state.h"
+#include "peer/node/step/run_ended.h"
 #include "peer/node/timers.h"
 
 #include <assert.h>
@@ -393,6 +394,6 @@ bool certificate_possible(struct node *n)
 bool certificate_awaited(struct node *n)
 {
     return n->certificate->model == CERTIFICATE_WITHIN && certificate_possible(n)
-           && sessions_deserted(n->sessions) == SESSIONS_THERE
+           && !run_ended_deserted(n->phases)
            && n->env.now_us - n->certificate->frozen_us < limit_us(n);
 }

@@ -10,6 +10,7 @@
 #include "nn/math/number.h"
 #include "peer/node/result/certificate.h"
 #include "peer/node/result/verdict.h"
+#include "peer/node/step/run_ended.h"
 #include "peer/run/exit.h"
 
 #include <math.h>
@@ -147,7 +148,7 @@ static bool is_away(const struct node *n)
         return false;
     bool left_out = final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
     bool deserted = certificate_model(n) == CERTIFICATE_WITHIN && certificate_known(n) == NULL
-                    && sessions_deserted(n->sessions) != SESSIONS_THERE;
+                    && run_ended_deserted(n->phases);
     return phases_status(n->phases).away || resume_deserted(n->resume) || left_out || deserted;
 }
 

@@ -165,12 +165,11 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
     dial_seed(s, d);
 }
 
-/* Returns whether a finished dial was refused. A dial that fails within DIAL_REFUSED_US counts as
- * refused by a host that is up. Updates the number of consecutive refusals. `id`: the peer that
- * answered; NULL: the dial failed. */
-static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
+/* Returns whether a finished dial was refused by a host that is up, and updates the number of
+ * consecutive refusals. `id`: the peer that answered; NULL: the dial failed. */
+static bool count_refusal(struct sessions *s, const uint8_t *id, enum node_why why)
 {
-    bool refused = id == NULL && s->env->now_us - r->dialled_us < DIAL_REFUSED_US;
+    bool refused = id == NULL && why == NODE_WHY_REFUSED;
     if (s->n_refused == 0)
         s->refused_us = s->env->now_us;
     s->n_refused = refused ? s->n_refused + 1 : 0;
@@ -184,7 +183,7 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_wh
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
     if (s->dead.busy && s->dead.tag == tag)
-        count_refusal(s, &s->dead, id);
+        count_refusal(s, id, why);
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
@@ -198,7 +197,7 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_wh
         if (!r->busy || r->tag != tag)
             continue;
         r->busy = false;
-        bool refused = count_refusal(s, r, id);
+        bool refused = count_refusal(s, id, why);
         s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
         if (id != NULL && env_same_id(id, s->contacts[i].id))
             continue;
@@ -304,7 +303,6 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
     if (!low && s->env->now_us < lost_us + DIAL_YIELD_US)
         return;
     c->redial.busy = true;
-    c->redial.dialled_us = s->env->now_us;
     dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
 }
 
@@ -351,7 +349,6 @@ void dial_tick_dead(struct sessions *s)
             continue;
         size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
         s->dead.busy = true;
-        s->dead.dialled_us = s->env->now_us;
         if (alone)
             s->next_dead = (first + i + 1) % count;
         dial_address(s, m->record->address[k], &s->dead.tag);

@@ -286,18 +286,23 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* The other processes have ended if at least as many dials in a row were refused as members are
- * missing. A timeout or a success starts the count again. A peer that was cut off waits longer than
- * one that was paused, because the other members may be restarting. */
-enum sessions_away sessions_deserted(const struct sessions *s)
+/* The missing members count as refusing if at least as many dials in a row were refused as members are
+ * missing. A timeout or a success starts the count again. */
+int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
-    if (s->away == SESSIONS_THERE || sessions_any(s))
-        return SESSIONS_THERE;
     for (size_t i = 0; i < members_count(s->env->members); i++)
         n += failure_detector_missing(s, members_at(s->env->members, i));
+    bool all = !sessions_any(s) && n > 0 && s->n_refused >= n;
+    return all ? s->env->now_us - s->refused_us : 0;
+}
+
+/* A peer that was cut off waits longer than one that was paused, because the other members may be
+ * restarting. */
+enum sessions_away sessions_deserted(const struct sessions *s)
+{
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
-    bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
+    bool gone = s->away != SESSIONS_THERE && sessions_refused_us(s) >= least_us;
     MARK_IF(gone, "failure_detector: all other processes ended");
     return gone ? s->away : SESSIONS_THERE;
 }

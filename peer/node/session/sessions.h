@@ -272,6 +272,9 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
+/* Returns for how long all dead and finished members have refused the dials of this peer, in
+ * microseconds. 0: some have not, or there is a session. O(members). */
+int64_t sessions_refused_us(const struct sessions *s);
 /* Returns whether this peer was cut off or paused, and the processes of all dead and finished members
  * have ended since. The evidence is that their hosts have refused all dials of this peer for a while. If so,
  * returns SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */

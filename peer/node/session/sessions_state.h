@@ -126,8 +126,8 @@ struct redial
     bool busy;    /* True: a dial is in progress. */
     uint32_t tag; /* Tag of the dial in progress. */
     /* next_us: earliest time of the next dial. backoff_us: current interval between two dials; 0:
-     * no dial has failed yet. dialled_us: time at which the last dial began. */
-    int64_t next_us, backoff_us, dialled_us;
+     * no dial has failed yet. */
+    int64_t next_us, backoff_us;
 };
 
 /* A member with which this peer wants a session. */
@@ -141,7 +141,7 @@ struct contact
     /* Number of dials made so far. The next dial goes to the address with the index next_address
      * modulo the number of addresses in the member's record. */
     uint32_t next_address;
-    uint32_t refusals; /* Number of consecutive dials that failed within DIAL_REFUSED_US. */
+    uint32_t refusals; /* Number of consecutive dials that were refused. */
     /* Time of the first failed dial since the member became a contact, in microseconds. 0: no dial
      * failed. Written by callback.c only. */
     int64_t unmet_us;
@@ -220,7 +220,7 @@ struct sessions
     struct seed *seeds;              /* One entry per bootstrap name. Owned. */
     struct contact *contacts;        /* Contacts in no order. Owned. */
     size_t n_contacts, cap_contacts; /* Number of contacts, and for how many there is memory. */
-    /* Dial to one of the dead members. Only busy, tag and dialled_us are used. */
+    /* Dial to one of the dead members. Only busy and tag are used. */
     struct redial dead;
     int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
     /* Index in the member table at which the search for the next dead member begins, when dead
@@ -232,7 +232,7 @@ struct sessions
     uint32_t n_dropped;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
-    /* Number of consecutive dials to members that failed within DIAL_REFUSED_US. Reset to 0 by a
+    /* Number of consecutive dials to members that were refused. Reset to 0 by a
      * dial that succeeds or fails later than that, and by a new session (failure_detector.c). */
     uint32_t n_refused;
     /* Time of the first of the refused dials that n_refused counts, in microseconds. */

@@ -244,6 +244,9 @@ void phases_job_done(struct phases *ph, bool steps)
  * ended on the evidence of the least bound. */
 static double measured(const struct phases *ph)
 {
+    /* The model of the only member is the mean. */
+    if (members_count(ph->env->members) == 1)
+        return 0;
     double known = fmin(ph->bound, ph->chain.bound);
     return fmin(known, run_context_distance(ph->workshop, ph->settling_window));
 }

@@ -40,14 +40,18 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* Returns whether, in the consensus phase, all other members have finished and closed their
- * sessions, while this peer's distance exceeds the target or is not known. No later message can
- * change this. */
-static bool left_alone(const struct phases *ph)
+bool run_ended_deserted(const struct phases *ph)
 {
-    return ph->phase == NODE_CONSENSUS && edges_count_open(ph->edges) == 0
-           && !sessions_any(ph->sessions) && member_counts_finished(ph->env)
-           && !(phases_own_distance(ph) <= ph->workshop->run.final_drift);
+    enum sessions_away away = sessions_deserted(ph->sessions);
+    bool finished = member_counts_finished(ph->env)
+                    && sessions_refused_us(ph->sessions) >= ENDED_AFTER_PAUSE_US;
+    MARK_IF(finished, "run_ended: all others finished and left");
+    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
+    MARK_IF(away == SESSIONS_CUT && quorum_is_held(ph->quorum), "run_ended: deserted after a cut");
+    MARK_IF(away == SESSIONS_CUT && !quorum_is_held(ph->quorum),
+            "run_ended: continues after a cut");
+    return finished || away == SESSIONS_STOOD
+           || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
 }
 
 /* The conditions are in the table of run_ended.h. A peer that was only cut off continues to train
@@ -55,19 +59,6 @@ static bool left_alone(const struct phases *ph)
  * not. */
 bool run_ended_left_behind(const struct phases *ph)
 {
-    enum sessions_away away = sessions_deserted(ph->sessions);
-    bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
-    if (ph->phase != NODE_TRAINING && ph->phase != NODE_CONSENSUS)
-        return ph->away;
-    MARK_IF(training && edges_count_open(ph->edges) == 0 && member_counts_finished(ph->env),
-            "run_ended: all others finished while this peer trains");
-    MARK_IF(left_alone(ph), "run_ended: all others left in the consensus phase");
-    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
-    MARK_IF(away == SESSIONS_CUT && quorum_is_held(ph->quorum), "run_ended: deserted after a cut");
-    MARK_IF(away == SESSIONS_CUT && !quorum_is_held(ph->quorum),
-            "run_ended: continues after a cut");
-    return ph->away
-           || (training && (edges_count_open(ph->edges) == 0 && member_counts_finished(ph->env)))
-           || left_alone(ph) || away == SESSIONS_STOOD
-           || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
+    bool mixes = ph->phase == NODE_TRAINING || ph->phase == NODE_CONSENSUS;
+    return ph->away || (mixes && run_ended_deserted(ph));
 }

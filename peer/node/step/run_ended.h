@@ -3,11 +3,10 @@
  *   phase       condition
  *   joining     this peer was in the run before and has no checkpoint of it, and for
  *               --quorum-timeout too few members were present to begin. It ends without a model.
- *   training    no edge is open, and all other members have finished
- *   consensus   no session is open, all other members have finished, and the own consensus
- *               distance exceeds the target or is not known
+ *   training,   there is no session, all other members have finished, and they have refused all
+ *   consensus   dials for ENDED_AFTER_PAUSE_US
  *   training,   the last session was lost because this peer was stopped, or was cut off and is
- *   consensus   below the quorum; and all calls to other members are refused since
+ *   consensus   below the quorum; and all dials to other members are refused since
  *
  * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
  * fields they read and write.
@@ -28,5 +27,9 @@ void run_ended_waits(struct phases *ph);
 /* Returns whether the run has ended without this peer. Once true, the result stays true
  * (ph->away). */
 bool run_ended_left_behind(const struct phases *ph);
+
+/* Returns whether the processes of all other members have ended, by the last two rows above. Also
+ * used while this peer waits for a certificate. */
+bool run_ended_deserted(const struct phases *ph);
 
 #endif
