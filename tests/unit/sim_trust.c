@@ -122,12 +122,41 @@ static void who_has_done_well_since_is_as_any(void **state)
     rig_close(&r);
 }
 
+/* All peers train on the same data. In the consensus phase the model of one peer moves ten times as
+ * far from the initial model as the others, so its neighbours refuse it. The neighbours must try it
+ * again, and the run must end well. */
+static void who_is_refused_in_the_last_phase_is_tried_again(void **state)
+{
+    struct rig r;
+    uint64_t n = 0;
+    (void)state;
+    rig_init(&r, 8, DIM, "ring", "none", 0);
+    r.eta = 0.05f;
+    r.config.run.rounds = 200;
+    r.config.run.final_drift = 1e-3;
+    for (size_t k = 0; k < 8 * (size_t)DIM; k++)
+        r.c[k] = 1;
+    rig_open(&r);
+    for (int64_t us = 0; rig_progress(&r, LATE).phase != NODE_CONSENSUS; us += 500)
+        run_until(&r, us);
+    float *x = (float *)(uintptr_t)rig_model(&r, LATE);
+    for (size_t k = 0; k < DIM; k++)
+        x[k] *= 10;
+    rig_run(&r, UINT64_MAX);
+    for (uint32_t i = 0; i < 8; i++)
+        n += rig_progress(&r, i).distrusted;
+    assert_in_range(n, 1, 4);
+    rig_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_behind_is_no_judge),
         cmocka_unit_test(who_began_slowly_is_no_judge),
         cmocka_unit_test(who_has_done_well_since_is_as_any),
+        cmocka_unit_test(who_is_refused_in_the_last_phase_is_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
