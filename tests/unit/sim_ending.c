@@ -588,6 +588,12 @@ static void test_frozen_and_deserted(void **state)
         run_until(&r, sim_now_us(r.world) + cut * 100 * (int64_t)SECOND);
     }
     assert_int_equal(certificate_model(sim_node(r.world, first)), CERTIFICATE_WITHIN);
+    /* The certificate lists the peer as dead, because nothing is known about its model. */
+    for (uint32_t i = 0; i < 4; i++) {
+        struct verdict_facts f;
+        if (i != first && (ended(&r, i, &f).kind != VERDICT_CONSENSUS || f.n_dead != 1))
+            fail_msg("peer-%u: %u dead, %u absent", i, f.n_dead, f.n_absent);
+    }
     check_deserted(&r, first);
     rig_close(&r);
 }

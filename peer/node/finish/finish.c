@@ -829,6 +829,12 @@ static void end_ask(struct finish *f)
         p->n = 0;
     else if (!certifies)
         return;
+    /* A member that had finished and does not answer was killed or cut off. Nothing is known about the
+     * distance of its model. */
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->member[i].status == FINISH_OUTSIDE
+            && (flags_of(w, p->member[i].key) & FLAG_ABSENT) != 0)
+            p->member[i].status = FINISH_DEAD;
     propose(f, bytes, finish_encode(bytes, p));
 }
 
