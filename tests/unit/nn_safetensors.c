@@ -496,7 +496,7 @@ static void test_names(void **state)
     }
     put_file("lacks", "{\"scale\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 0, 4);
     refused("lacks", segments, N_SEGMENTS,
-            "found 1 tensors, expected 3: tensor conv1.weight of the model is missing");
+            "found 1 tensor, expected 3: tensor conv1.weight of the model is missing");
 }
 
 /* The tensors that safetensors_walk() has passed to its callback. */
