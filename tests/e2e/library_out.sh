@@ -150,7 +150,7 @@ check "  and so is the summary, of a run that has finished" [ "$(figures json fu
 check "  with the lines that were taken" eval '[ "$(last_round full/metrics.jsonl)" -ge 100 ]'
 mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
-check "a file that cannot be written is reported at the start: $(cat dir.err)" grep -q 'out: cannot write dir/model.safetensors: ' dir.err
+check "a file that cannot be written is reported at the start: $(cat dir.err)" grep -q 'out: dir/model.safetensors: found a directory, expected a regular file' dir.err
 
 # hearsay inspect shows the model file. hearsay eval refuses it, because only the program can run the model.
 check "hearsay inspect names the program of the model: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
