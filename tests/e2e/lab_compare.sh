@@ -111,7 +111,7 @@ refused "no file" 'cannot open nothing.toml' nothing.toml
 printf '# nothing\n' >empty.toml
 refused "an empty file" 'empty.toml: found no settings, expected' empty.toml
 printf 'command = "sim"\nscenario = "gone.toml"\n' >bad.toml
-refused "a scenario that is not there" 'bad.toml: run: --scenario: gone.toml: No such file' bad.toml
+refused "a scenario that is not there" 'bad.toml: run: --scenario: gone.toml: cannot open: No such file' bad.toml
 refused "no program" '--hearsay: found .*expected the path of the program hearsay' arms.toml --hearsay ./none
 refused "a program without --check" 'lists no flag --check' arms.toml --hearsay /bin/true
 refused "jobs at the same time over TCP" '--jobs: found 2 with command = "local"' arms.toml --set command=local --jobs 2

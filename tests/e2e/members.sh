@@ -116,7 +116,7 @@ said()
 echo garbage >>members.txt
 check "an invalid members file is reported" wait_until 10 said 'members.txt: line 4: found .garbage.' a.err
 mv members.txt away.txt
-check "  a missing members file, too" wait_until 10 said 'members.txt: No such file' a.err
+check "  a missing members file, too" wait_until 10 said 'members.txt: cannot open: No such file' a.err
 check "  and nothing has changed" trains c
 check "  for any peer" eval '! grep -q "member no longer" a.err b.err c.err'
 printf '%s a\n' "${id[a]}" >next.txt

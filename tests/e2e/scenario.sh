@@ -163,7 +163,7 @@ refused '[link]' 'found a section'
 bounded "$HEARSAY" sim --peers 2 --scenario none.toml 2>none.err
 code=$?
 check "a file that is not there ends with 2" [ "$code" = 2 ]
-check "  and is named" grep -q "none.toml: No such file" none.err
+check "  and is named" grep -q "none.toml: cannot open: No such file" none.err
 flags='--out kept' sim kept '# one'
 check "with --out it is kept" [ -s kept/peer-0/model.safetensors ]
 flags='--out kept' sim kept '# two'

@@ -61,16 +61,16 @@ fi
 # Test: if a directory has the name of an output file, the command fails before it trains.
 for file in metrics.jsonl model.safetensors; do
     mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
-    short "train: a directory in the place of $file" 2 "cannot write taken-$file/$file: Is a directory" "-c 0" \
+    short "train: a directory in the place of $file" 2 "taken-$file/$file: found a directory, expected a regular file" "-c 0" \
         train --model logreg --rounds 2 --out "taken-$file"
-    short "sim: likewise" 2 "cannot write taken-$file/peer-0/$file: Is a directory" "-c 0" \
+    short "sim: likewise" 2 "taken-$file/$file: found a directory, expected a regular file" "-c 0" \
         sim --peers 2 --model logreg --rounds 2 --out "taken-$file"
 done
 for file in metrics.jsonl model.safetensors summary.json; do
     mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
-    short "peer: a directory in the place of $file" 2 "cannot write taken-$file/$file: illegal operation on a directory" \
+    short "peer: a directory in the place of $file" 2 "taken-$file/$file: found a directory, expected a regular file" \
         "-c 0" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2 --out "taken-$file"
-    short "local: likewise" 2 "cannot write taken-$file/peer-0/$file: illegal operation on a directory" "-c 0" \
+    short "local: likewise" 2 "taken-$file/$file: found a directory, expected a regular file" "-c 0" \
         local --peers 2 --model logreg --rounds 2 --out "taken-$file"
 done
 
