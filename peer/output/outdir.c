@@ -310,10 +310,16 @@ int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
     struct stat st;
     if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
         return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
-    for (size_t i = 0; i <= N_RESULTS; i++)
-        if (join(name, path, i < N_RESULTS ? result_files[i] : run_file) == 0
-            && file_check_regular(name, error) < 0)
+    for (size_t i = 0; i <= N_RESULTS; i++) {
+        const char *file = i < N_RESULTS ? result_files[i] : run_file;
+        /* A directory in the place of a checkpoint counts as a damaged checkpoint, so that the peer can
+         * resume from its other one. */
+        bool damaged = strncmp(file, "checkpoint-", strlen("checkpoint-")) == 0
+                       && join(name, path, file) == 0 && lstat(name, &st) == 0
+                       && S_ISDIR(st.st_mode);
+        if (!damaged && join(name, path, file) == 0 && file_check_regular(name, error) < 0)
             return fail(why, -EINVAL, "%s", error);
+    }
     return 0;
 }
 

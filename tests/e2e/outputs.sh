@@ -210,7 +210,7 @@ for option in "sim --peers 2 --scenario" "sim --peers 2 --topology edges:" "sim 
 done
 
 # In the place of a file of the run, a directory would let the run fail at its end.
-for file in run.txt summary.json model.safetensors metrics.jsonl checkpoint-0.safetensors promise; do
+for file in run.txt summary.json model.safetensors metrics.jsonl promise; do
     rm -rf held && mkdir -p "held/$file"
     for c in "train" "peer --key piped.key --listen 127.0.0.1:0"; do
         # shellcheck disable=SC2086 # The variable holds several words.
