@@ -259,22 +259,6 @@ limit "$pid" -1
 finish "$pid" 60
 check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines\\? written late$" lasting.err'
 
-# run.txt cannot be written at first. If it can be written at the end, the run succeeds. If not, the directory must not
-# look like a finished run.
-named=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 300 --local-steps 100 --checkpoint off --seed "$seed")
-for way in later never; do
-    mkdir -p "$way/run.txt"
-    start "$way" "$HEARSAY" peer "${named[@]}" --name "$way" --out "$way"
-    pid=$started
-    check "$way named: a peer trains" wait_until 60 round_at_least "$way/metrics.jsonl" 20
-    [ $way = never ] || rmdir later/run.txt
-    finish "$pid" 120
-    [ $way = never ] || named_code=$code
-done
-check "named at the end: exit code 0, a run that has finished" eval '[ "${named_code-}" = 0 ]'
-ends "  and says so when started again" 0 'already finished' peer "${named[@]}" --name later --out later
-check "never named: exit code 1, and no summary" eval '[ "$code" = 1 ] && [ ! -e never/summary.json ] && [ -s never/model.safetensors ]'
-
 # metrics.jsonl cannot be written at all: the run reports the lost lines and fails.
 start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --quorum-timeout 1
 pid=$started
