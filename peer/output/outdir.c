@@ -45,8 +45,8 @@ static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
     return n >= 0 && n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Tests whether `dir` holds a file `name`. A directory of that name does not count, because
- * outdir_check_files() refuses it. */
+/* Tests whether `dir` holds a file `name`. A directory of that name does not count: it is refused, or
+ * counts as a damaged checkpoint (outdir_check_files()). */
 static bool is_there(const char *dir, const char *name)
 {
     char path[OUTDIR_PATH_MAX];
@@ -314,10 +314,11 @@ int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
         const char *file = i < N_RESULTS ? result_files[i] : run_file;
         /* A directory in the place of a checkpoint counts as a damaged checkpoint, so that the peer can
          * resume from its other one. */
-        bool damaged = strncmp(file, "checkpoint-", strlen("checkpoint-")) == 0
-                       && join(name, path, file) == 0 && lstat(name, &st) == 0
-                       && S_ISDIR(st.st_mode);
-        if (!damaged && join(name, path, file) == 0 && file_check_regular(name, error) < 0)
+        bool checkpoint = strncmp(file, "checkpoint-", strlen("checkpoint-")) == 0;
+        if (join(name, path, file) < 0
+            || (checkpoint && lstat(name, &st) == 0 && S_ISDIR(st.st_mode)))
+            continue;
+        if (file_check_regular(name, error) < 0)
             return fail(why, -EINVAL, "%s", error);
     }
     return 0;

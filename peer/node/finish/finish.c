@@ -758,13 +758,18 @@ static bool waited(const struct finish *f)
     return f->view.now_us - f->frozen_us > f->view.patience_us;
 }
 
+/* Returns whether the member has ended its run, and has not answered in this wave. */
+static bool is_silent(const struct wave *w, const struct finish_member *m)
+{
+    return m->status == FINISH_OUTSIDE && (flags_of(w, m->key) & FLAG_ABSENT) != 0;
+}
+
 /* Returns whether a member that has ended its run has not answered. The session with the member may
  * be lost only briefly, so the coordinator should ask again. */
 static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        if (p->member[i].status == FINISH_OUTSIDE
-            && (flags_of(w, p->member[i].key) & FLAG_ABSENT) != 0)
+        if (is_silent(w, &p->member[i]))
             return true;
     return false;
 }
@@ -832,8 +837,7 @@ static void end_ask(struct finish *f)
     /* A member that had finished and does not answer was killed or cut off. Nothing is known about the
      * distance of its model. */
     for (uint32_t i = 0; i < p->n; i++)
-        if (p->member[i].status == FINISH_OUTSIDE
-            && (flags_of(w, p->member[i].key) & FLAG_ABSENT) != 0)
+        if (is_silent(w, &p->member[i]))
             p->member[i].status = FINISH_DEAD;
     propose(f, bytes, finish_encode(bytes, p));
 }

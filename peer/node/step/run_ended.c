@@ -40,6 +40,8 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
+/* A peer that was only cut off continues to train as long as it has the quorum, because the others may
+ * have died. A peer that was stopped does not. */
 bool run_ended_deserted(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);
@@ -54,9 +56,7 @@ bool run_ended_deserted(const struct phases *ph)
            || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
 }
 
-/* The conditions are in the table of run_ended.h. A peer that was only cut off continues to train
- * as long as it has the quorum, because the others may have died. A peer that was stopped does
- * not. */
+/* The conditions are in the table of run_ended.h. */
 bool run_ended_left_behind(const struct phases *ph)
 {
     bool mixes = ph->phase == NODE_TRAINING || ph->phase == NODE_CONSENSUS;
