@@ -31,11 +31,20 @@ class Dense(nn.Module):
         return getattr(self, f"fc{self.depth}")(x)
 
 
-class LeNet5(nn.Module):
-    """LeNet-5 (LeCun et al. 1998), with ReLU and max-pooling."""
+def norm_of(kind, channels, groups=None):
+    """Returns a norm layer. `groups`: number of groups of group norm (default: 8 channels per group)."""
+    if kind == "batch":
+        return nn.BatchNorm2d(channels)
+    return nn.GroupNorm((groups or channels // 8) if kind == "group" else 1, channels)
 
-    def __init__(self, channels, size, classes):
+
+class LeNet5(nn.Module):
+    """LeNet-5 (LeCun et al. 1998), with ReLU and max-pooling. With `norm`, a norm layer follows each pooling layer."""
+
+    def __init__(self, channels, size, classes, norm=None):
         super().__init__()
+        self.bn1 = norm_of(norm, 6, 2) if norm else nn.Identity()
+        self.bn2 = norm_of(norm, 16, 4) if norm else nn.Identity()
         self.conv1 = nn.Conv2d(channels, 6, 5, padding=2)
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.fc1 = nn.Linear(16 * ((size // 2 - 4) // 2) ** 2, 120)
@@ -43,16 +52,10 @@ class LeNet5(nn.Module):
         self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        x = self.bn1(F.max_pool2d(F.relu(self.conv1(x)), 2))
+        x = self.bn2(F.max_pool2d(F.relu(self.conv2(x)), 2))
         x = F.relu(self.fc1(x.flatten(1)))
         return self.fc3(F.relu(self.fc2(x)))
-
-
-def norm_of(kind, channels):
-    if kind == "batch":
-        return nn.BatchNorm2d(channels)
-    return nn.GroupNorm(channels // 8 if kind == "group" else 1, channels)
 
 
 class VGG11(nn.Module):
@@ -205,7 +208,7 @@ def model(spec, norm="batch", shape=(1, 28, 28), classes=10, context=128):
     if kind == "mlp":
         return Dense(numbers)
     if kind == "lenet5":
-        return LeNet5(shape[0], shape[1], classes)
+        return LeNet5(shape[0], shape[1], classes, norm if rest == "bn" else None)
     if kind == "vgg11":
         return VGG11(classes, norm if rest == "bn" else None)
     if kind == "resnet":

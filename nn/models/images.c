@@ -136,41 +136,20 @@ static void he_normal(struct build *b)
     build_normal(b, sqrt(2.0 / ((double)l->out.c * l->kernel * l->kernel)));
 }
 
-/* Images of 28x28 are padded to 32x32, the size in the paper. ReLU is applied after max-pooling,
- * which gives the same result as before it and costs less. */
-int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
-{
-    static const uint32_t sides[] = {28, 32, 0};
-    (void)sizes;
-    if (check_images(b, sides, "28x28 or 32x32", error) != 0)
-        return MODEL_REFUSED;
-    struct layer five = {.from = BUILD_LAST, .kernel = 5, .bias = true};
-    five.pad = b->m->in.h == 28 ? 2 : 0;
-    conv(b, five, 6, "conv1");
-    build_maxpool(b, true);
-    five.pad = 0;
-    conv(b, five, 16, "conv2");
-    build_maxpool(b, true);
-    flatten(b);
-    build_dense(b, 120, true, "fc1");
-    build_dense(b, 84, true, "fc2");
-    build_dense(b, b->m->n_classes, false, "fc3");
-    return 0;
-}
-
-/* Appends a norm layer, which adds the output of layer `with` and then applies ReLU. */
-static int norm(struct build *b, int with, const char *name)
+/* Appends a norm layer, which adds the output of layer `with` (LAYER_NONE: adds nothing). `groups`:
+ * number of groups of group norm. `relu`: the layer then applies ReLU. */
+static int norm_with_groups(struct build *b, int with, uint32_t groups, bool relu, const char *name)
 {
     struct shape out = build_shape(b, build_last(b));
     struct layer l = {
-        .kind = LAYER_NORM, .from = BUILD_LAST, .with = with, .out = out, .relu = true};
+        .kind = LAYER_NORM, .from = BUILD_LAST, .with = with, .out = out, .relu = relu};
     switch (b->norm) {
     case MODEL_BATCH_NORM:
         l.norm = NORM_BATCH;
         break;
     case MODEL_GROUP_NORM:
         l.norm = NORM_GROUP;
-        l.groups = out.c / 8;
+        l.groups = groups;
         break;
     case MODEL_LAYER_NORM:
         l.norm = NORM_GROUP;
@@ -178,6 +157,41 @@ static int norm(struct build *b, int with, const char *name)
         break;
     }
     return build_add(b, l, name);
+}
+
+/* Appends a norm layer with 8 channels per group, which adds the output of layer `with` and then
+ * applies ReLU. */
+static int norm(struct build *b, int with, const char *name)
+{
+    struct shape out = build_shape(b, build_last(b));
+    return norm_with_groups(b, with, out.c / 8, true, name);
+}
+
+/* Images of 28x28 are padded to 32x32, the size in the paper. ReLU is applied after max-pooling,
+ * which gives the same result as before it and costs less. lenet5:bn has a norm layer after each
+ * pooling layer. Its group norm has 2 and 4 groups, as in the program of Takezawa et al. 2022. */
+int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
+{
+    static const uint32_t sides[] = {28, 32, 0};
+    bool with_norm = sizes->n > 0;
+    if (check_images(b, sides, "28x28 or 32x32", error) != 0)
+        return MODEL_REFUSED;
+    struct layer five = {.from = BUILD_LAST, .kernel = 5, .bias = true};
+    five.pad = b->m->in.h == 28 ? 2 : 0;
+    conv(b, five, 6, "conv1");
+    build_maxpool(b, true);
+    if (with_norm)
+        norm_with_groups(b, LAYER_NONE, 2, false, "bn1");
+    five.pad = 0;
+    conv(b, five, 16, "conv2");
+    build_maxpool(b, true);
+    if (with_norm)
+        norm_with_groups(b, LAYER_NONE, 4, false, "bn2");
+    flatten(b);
+    build_dense(b, 120, true, "fc1");
+    build_dense(b, 84, true, "fc2");
+    build_dense(b, b->m->n_classes, false, "fc3");
+    return 0;
 }
 
 /* In torchvision's names each convolution, norm, ReLU and pooling layer has a number. The count

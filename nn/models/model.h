@@ -3,8 +3,9 @@
  *   logreg                 one dense layer; also on sparse rows
  *   mlp:784-512-512-10     dense layers with ReLU between them; the first and last
  *                          size are the data's; also on sparse rows
- *   lenet5                 LeCun et al. 1998 in today's form: ReLU and
- *                          max-pooling; 61,706 parameters on 28x28x1
+ *   lenet5, lenet5:bn      LeCun et al. 1998 in today's form: ReLU and
+ *                          max-pooling; 61,706 parameters on 28x28x1; bn: with a
+ *                          norm layer after each pooling layer
  *   vgg11, vgg11:bn        Simonyan, Zisserman 2015, configuration A for
  *                          32x32 images, one dense layer at the end; bn: with a
  *                          norm layer after each convolution
@@ -43,8 +44,8 @@ enum {
     MODEL_WIDTH_MAX = 1 << 16 /* Largest width of a layer of an mlp. */
 };
 
-/* Kind of the norm layers of a convolutional network. MODEL_GROUP_NORM: 8 channels per group;
- * MODEL_LAYER_NORM: one group of all channels. */
+/* Kind of the norm layers of a convolutional network. MODEL_GROUP_NORM: 8 channels per group, in
+ * lenet5:bn 3 and 4; MODEL_LAYER_NORM: one group of all channels. */
 enum model_norm { MODEL_BATCH_NORM, MODEL_GROUP_NORM, MODEL_LAYER_NORM };
 
 struct model

@@ -47,7 +47,8 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
-/* Accepts no text, or "bn". vgg11:bn is the network vgg11_bn of torchvision. */
+/* Accepts no text, or "bn", for a model with norm layers. vgg11:bn is the network vgg11_bn of
+ * torchvision. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -114,7 +115,7 @@ static const struct
 } kinds[MODEL_KINDS] = {
     [MODEL_LOGREG] = {"logreg", "logreg", 0, parse_nothing},
     [MODEL_MLP] = {"mlp", "mlp:784-512-10", '-', parse_widths},
-    [MODEL_LENET5] = {"lenet5", "lenet5", 0, parse_nothing},
+    [MODEL_LENET5] = {"lenet5", "lenet5:bn", 0, parse_bn},
     [MODEL_VGG11] = {"vgg11", "vgg11:bn", 0, parse_bn},
     [MODEL_RESNET] = {"resnet", "resnet:20", 0, parse_resnet},
     [MODEL_LSTM] = {"lstm", "lstm:2x256", 'x', parse_lstm},
@@ -181,7 +182,7 @@ int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *siz
 void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX])
 {
     const char *name = kinds[kind].name;
-    if (kind == MODEL_VGG11) {
+    if (kind == MODEL_VGG11 || kind == MODEL_LENET5) {
         snprintf(spec, MODEL_SPEC_MAX, "%s%s", name, sizes->n ? ":bn" : "");
         return;
     }
@@ -212,5 +213,5 @@ bool model_has_norm(const char *spec)
     struct model_sizes sizes;
     if (model_parse(spec, &kind, &sizes, error) != 0)
         return false;
-    return kind == MODEL_RESNET || (kind == MODEL_VGG11 && sizes.n == 1);
+    return kind == MODEL_RESNET || ((kind == MODEL_VGG11 || kind == MODEL_LENET5) && sizes.n == 1);
 }

@@ -1,6 +1,6 @@
 /* nn/models/spec.h -- the text that names a model, parsed and printed.
  *
- *   spec = "logreg" | "lenet5" | "mlp:" size "-" size { "-" size }
+ *   spec = "logreg" | "lenet5" [ ":bn" ] | "mlp:" size "-" size { "-" size }
  *        | "vgg11" [ ":bn" ] | "resnet:" layers
  *        | "lstm:" [ layers "x" ] width | "gpt:" [ layers "x" ] width
  *

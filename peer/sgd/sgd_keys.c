@@ -255,10 +255,10 @@ static const char *fallback_of_lr(const struct run_flags *f)
 /* clang-format off */
 static const struct run_key keys[] = {
     {.name = "model", .kind = RUN_TEXT, .fallback = "lenet5",
-     .help = "model: logreg, mlp:784-512-10, lenet5, vgg11, vgg11:bn, resnet:20, lstm:256 or lstm:2x256, gpt:4x128",
+     .help = "model: logreg, mlp:784-512-10, lenet5, lenet5:bn, vgg11, vgg11:bn, resnet:20, lstm:256 or lstm:2x256, gpt:4x128",
      .canonical = canonical_model, FIELD(model)},
     {.name = "norm", .kind = RUN_CHOICE, .fallback = "batch",
-     .help = "normalisation layers of resnet and vgg11:bn: over the batch, over groups of 8 channels (better for skewed shards), or over all channels",
+     .help = "normalisation layers of resnet, lenet5:bn and vgg11:bn: over the batch, over groups of 8 channels (better for skewed shards), or over all channels",
      .choices = "batch|group|layer", FIELD(norm),
      .useless = lacks_norms, .of = "model",
      .why = "only with a --model that has normalisation layers, such as resnet:20 or vgg11:bn"},

@@ -76,6 +76,7 @@ models_agree logreg rows:rows libsvm:rows/set,test=rows/set.t logreg
 models_agree table table:table csv:table/train.csv,scale=none,test=table/test.csv logreg
 models_agree mlp rows:rows libsvm:rows/set,test=rows/set.t mlp:40-16-2
 models_agree lenet5 idx:idx mnist:idx lenet5
+models_agree lenet5-group idx:idx mnist:idx lenet5:bn --norm group
 models_agree vgg11 cifar:cifar cifar10:cifar vgg11:bn
 models_agree resnet cifar:cifar cifar10:cifar resnet:20
 models_agree resnet-group cifar:cifar cifar10:cifar resnet:20 --norm group

@@ -32,6 +32,7 @@ SPREAD = 16  # For a longer tensor, this number of values is listed, evenly spac
 # Name of a case -> (spec of the model, norm, number of samples, shape of a sample: channels, height, width).
 CASES = {
     "lenet5": ("lenet5", "batch", 3, (1, 28, 28)),
+    "lenet5_group": ("lenet5:bn", "group", 3, (1, 28, 28)),
     "vgg11": ("vgg11", "batch", 4, (3, 32, 32)),
     "vgg11_bn": ("vgg11:bn", "batch", 4, (3, 32, 32)),
     "resnet20": ("resnet:20", "batch", 4, (3, 32, 32)),

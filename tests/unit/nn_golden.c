@@ -6,6 +6,7 @@
 #include "nn/math/blas.h"
 #include "tests/golden/nn_gpt.h"
 #include "tests/golden/nn_lenet5.h"
+#include "tests/golden/nn_lenet5_group.h"
 #include "tests/golden/nn_lstm.h"
 #include "tests/golden/nn_resnet20.h"
 #include "tests/golden/nn_resnet20_group.h"
@@ -269,8 +270,8 @@ static void test_hash(void **state)
 }
 
 static const struct golden_model *all[] = {
-    &lenet5_golden,         &vgg11_golden, &vgg11_bn_golden, &resnet20_golden,
-    &resnet20_group_golden, &lstm_golden,  &gpt_golden};
+    &lenet5_golden,   &lenet5_group_golden,   &vgg11_golden, &vgg11_bn_golden,
+    &resnet20_golden, &resnet20_group_golden, &lstm_golden,  &gpt_golden};
 
 int main(void)
 {

@@ -138,6 +138,7 @@ static void test_canonical(void **state)
     (void)state;
     static const char *const pairs[][2] = {{"logreg", "logreg"},
                                            {"lenet5", "lenet5"},
+                                           {"lenet5:bn", "lenet5:bn"},
                                            {"mlp:0784-0064-10", "mlp:784-64-10"},
                                            {"vgg11", "vgg11"},
                                            {"vgg11:bn", "vgg11:bn"},
@@ -340,6 +341,7 @@ static void test_order(void **state)
     check_order("vgg11:bn", 8);
     check_order("vgg11", 0);
     check_order("lenet5", 0);
+    check_order("lenet5:bn", 2);
 }
 
 /* The setting model_norm decides the kind of normalisation. The open model reports whether it has
@@ -355,7 +357,12 @@ static void test_norms(void **state)
     model_close(&m);
     assert_int_equal(model_init(&m, "vgg11:bn", MODEL_LAYER_NORM, &cifar, error), 0);
     assert_int_equal(m.layers[1].groups, 1);
+    model_close(&m);
+    assert_int_equal(model_init(&m, "lenet5:bn", MODEL_GROUP_NORM, &cifar, error), 0);
+    assert_int_equal(m.layers[2].groups, 2);
+    assert_int_equal(m.layers[5].groups, 4);
     assert_true(model_has_norm("resnet:20") && model_has_norm("vgg11:bn"));
+    assert_true(model_has_norm("lenet5:bn"));
     assert_false(model_has_norm("vgg11") || model_has_norm("lenet5") || model_has_norm("gpt:4x128")
                  || model_has_norm("nonsense"));
 }
