@@ -227,7 +227,7 @@ static void train_round(struct cmd_train *t)
     if (ran_away)
         report_rollback(t);
     else
-        divergence_loss(&t->verdict, t->round, r.loss, r.n_samples);
+        divergence_loss(&t->verdict, t->round, r.loss, r.n_samples, t->trainer.guess);
     t->round++;
 }
 

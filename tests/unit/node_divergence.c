@@ -18,7 +18,7 @@ static char why[DIVERGENCE_TEXT];
 static void losses(struct divergence *v, uint64_t first, int rounds, double loss)
 {
     for (int i = 0; i < rounds; i++)
-        divergence_loss(v, first + (uint64_t)i, loss, BATCH);
+        divergence_loss(v, first + (uint64_t)i, loss, BATCH, 0);
 }
 
 static struct divergence begun_at(double loss)
@@ -134,11 +134,11 @@ static void test_small_batches(void **state)
     (void)state;
     divergence_init(&v);
     for (uint64_t i = 0; i < 5000; i++)
-        divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
+        divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4, 0);
     /* Only some losses are large, such as the last one: 30. */
     assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why));
     for (uint64_t i = 5000; i < 6500; i++)
-        divergence_loss(&v, i, 2.305, 4);
+        divergence_loss(&v, i, 2.305, 4, 0);
     assert_true(divergence_learnt_nothing(&v, 2.3026, &untested, why));
 }
 
@@ -151,7 +151,7 @@ static void test_noise(void **state)
     divergence_init(&v);
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
-        divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
+        divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1, 0);
     /* The mean of the losses is 3, but most losses are small. */
     assert_false(divergence_ran_away(&v, why));
     losses(&v, 400, 100, 9);
@@ -163,9 +163,9 @@ static struct divergence exploded(int rounds, uint64_t n_samples)
 {
     struct divergence v;
     divergence_init(&v);
-    divergence_loss(&v, 0, 2.4, n_samples);
+    divergence_loss(&v, 0, 2.4, n_samples, 0);
     for (int i = 1; i < rounds; i++)
-        divergence_loss(&v, (uint64_t)i, i < 4 ? 3104 * i : 13808, n_samples);
+        divergence_loss(&v, (uint64_t)i, i < 4 ? 3104 * i : 13808, n_samples, 0);
     return v;
 }
 
@@ -184,7 +184,7 @@ static void test_first_rounds(void **state)
      * reference. */
     divergence_init(&v);
     for (uint64_t i = 0; i < 10; i++)
-        divergence_loss(&v, i, i == 0 ? 10 : 2, BATCH);
+        divergence_loss(&v, i, i == 0 ? 10 : 2, BATCH, 0);
     losses(&v, 10, 100, 3.7);
     assert_false(divergence_ran_away(&v, why));
     losses(&v, 110, 100, 3.9);
@@ -204,7 +204,7 @@ static void test_first_by_chance(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v;
         divergence_init(&v);
-        divergence_loss(&v, 0, 0.3, row[i].n_samples);
+        divergence_loss(&v, 0, 0.3, row[i].n_samples, 0);
         losses(&v, 1, 100, 2.3);
         if (divergence_ran_away(&v, why) != row[i].away)
             fail_msg("%llu samples", (unsigned long long)row[i].n_samples);
@@ -256,6 +256,33 @@ static void test_joined_late(void **state)
     losses(&v, 500, 10, 0.1);
     losses(&v, 510, 100, 9);
     assert_false(divergence_ran_away(&v, why));
+}
+
+/* A shard with one label is learnt within ten rounds. Its loss rises again when the models are mixed,
+ * which is not a divergence if the loss stays near that of guessing. A trained model that begins
+ * with a low loss gets no such allowance. */
+static void test_one_label(void **state)
+{
+    static const struct
+    {
+        double first, next, last, guess;
+        bool away;
+    } row[] = {{2.3, 0.1, 1.95, 2.3026, false}, {2.3, 0.1, 1.95, 0, true},
+               {2.3, 0.1, 3.2, 2.3026, false},  {2.3, 0.1, 3.4, 2.3026, true},
+               {0.1, 0.1, 1.95, 2.3026, true},  {9, 0.1, 3.4, 2.3026, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct divergence v;
+        divergence_init(&v);
+        for (uint64_t r = 0; r < 110; r++)
+            divergence_loss(&v, r,
+                            r == 0   ? row[i].first
+                            : r < 10 ? row[i].next
+                                     : row[i].last,
+                            BATCH, row[i].guess);
+        if (divergence_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu", i);
+    }
 }
 
 /* Training has diverged if the consensus distance in the last tenth of the rounds exceeds the norm
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_first_by_chance),
         cmocka_unit_test(test_short),
         cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_one_label),
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_nothing_known),
     };

@@ -51,14 +51,16 @@ void divergence_init(struct divergence *v)
                              .drift = (double)NAN};
 }
 
-/* Returns the initial loss: the mean of the first losses or the very first loss, whichever is less.
+/* Returns the initial loss: the very first loss or the mean of the first losses, whichever is less.
  * A divergence within the first rounds raises only the mean. The very first loss may be low by
- * chance, so a tolerance (noise_nats) is added to it. NaN: this peer was not present from the
- * start. */
-static double begun(const struct divergence *v)
+ * chance, so a tolerance (noise_nats) is added to it. The mean counts as `guess`, the loss of
+ * guessing, if it is lower: a shard with one label is learnt within ten rounds, and its loss rises
+ * again when the peers' models are mixed. NaN: this peer was not present from the start. */
+static double begun(const struct divergence *v, double guess)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
-    return first < v->loss_mean ? first : v->loss_mean;
+    double mean = v->loss_mean < guess ? guess : v->loss_mean;
+    return first < mean ? first : mean;
 }
 
 /* Returns the weight of the newest loss in loss_last. The weight is lower for few samples, because
@@ -72,7 +74,8 @@ static double last_weight(const struct divergence *v)
     return n <= 3 ? 1 : weight < least ? least : weight;
 }
 
-void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples)
+void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples,
+                     double guess)
 {
     uint64_t n = ++v->n_losses;
     if (n == 1) {
@@ -83,7 +86,7 @@ void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t
     }
     if (n <= FIRST)
         v->loss_mean += (loss - v->loss_mean) / (double)n;
-    double limit = begun(v);
+    double limit = begun(v, guess);
     bool above = loss > limit + worse_nats;
     v->above += newest_weight * ((above ? 1.0 : 0.0) - v->above);
     v->n_clear = above && loss > clear_factor * limit ? v->n_clear + 1 : 0;

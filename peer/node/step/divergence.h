@@ -18,7 +18,8 @@
  * The initial loss is the lesser of two values: the mean of the first ten losses, and the very
  * first loss. A divergence within the first ten rounds would raise the mean, but not the very first
  * loss. As the first loss may be low by chance, 2 nats / sqrt(number of its samples) are added to
- * it.
+ * it. The mean is at least the loss of guessing: a shard with few labels is learnt within ten
+ * rounds, and its loss is higher again once the peers' models are mixed.
  *
  * The drift at the end of a run does not show a divergence, because the consensus phase makes all
  * models equal, even bad ones.
@@ -59,8 +60,10 @@ struct divergence
 void divergence_init(struct divergence *v);
 
 /* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
- * round. Must be called in the order of the rounds. */
-void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples);
+ * round. guess: loss of guessing uniformly, in nats (0: unknown). Must be called in the order of the
+ * rounds. */
+void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples,
+                     double guess);
 
 /* Adds a drift figure. xi: the drift Xi of the models at the start of `round`. relative: xi divided
  * by the length of the mean model; if `relative` is not finite but xi is, that length is not known.

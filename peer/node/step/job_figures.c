@@ -49,7 +49,7 @@ void job_report(struct job *j)
         bandwidth_estimate_worked(&j->goodput, j->compute_us + j->mix_us);
         p->loss_untold = j->trained.n_samples == 0 && isnan(p->loss);
         if (!j->ran_away && !p->loss_untold)
-            divergence_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+            divergence_loss(&j->verdict, j->round, p->loss, j->trained.n_samples, w->trainer.guess);
     }
     divergence_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round,
                      w->run.rounds);
