@@ -422,15 +422,16 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
-/* Checks that in lock step no training peer is more than MOST rounds ahead of another, even after a
- * time in which it trained alone. */
+/* Checks that in lock step no honest training peer is more than MOST rounds ahead of another, even
+ * after a time in which it trained alone. A Byzantine peer may be refused by all others, and then
+ * falls behind. */
 static bool together(struct cluster *c, bool tell)
 {
     enum { MOST = 80 };
     const struct watched *first = NULL, *last = NULL;
     for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++) {
         const struct watched *w = &c->peer[i];
-        if (!cluster_alive(c, i) || w->hurt || cluster_parted(c, i)
+        if (!cluster_honest(c, i) || !cluster_alive(c, i) || w->hurt || cluster_parted(c, i)
             || cluster_progress(c, i).phase != NODE_TRAINING)
             continue;
         first = first == NULL || w->seen > first->seen ? w : first;
