@@ -32,7 +32,7 @@ struct hearsay_codec
 
 /* ---- Opening and closing a codec ---- */
 
-/* Writes a message for the caller. `error` may be NULL. Returns `code`. */
+/* Writes an error message to error[], unless `error` is NULL. Returns `code`. */
 __attribute__((format(printf, 3, 4))) static int refuse(char *error, int code, const char *format,
                                                         ...)
 {

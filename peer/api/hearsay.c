@@ -280,7 +280,7 @@ static void tell_notes(struct hearsay *h)
     h->calls_back = false;
 }
 
-/* Runs the evaluation callback and passes its result to the worker. */
+/* Runs the program's evaluation callback and gives its result to the peer's worker thread. */
 static int run_evaluation(struct hearsay *h)
 {
     struct hearsay_score score = {.loss = (double)NAN, .accuracy = (double)NAN};

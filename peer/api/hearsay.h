@@ -83,14 +83,14 @@ HEARSAY_EXPORT const char *hearsay_version(void);
 
 /* Results of the functions that can fail. Negative values are failures. */
 enum hearsay_code {
-    HEARSAY_OK = 0,      /* Success. After a call that waits: the tensors are yours. */
+    HEARSAY_OK = 0,      /* Success. After a call that waits, you may use the tensors. */
     HEARSAY_OVER = 1,    /* The run is over for this peer: see hearsay_verdict(). */
     HEARSAY_TIMEOUT = 2, /* The timeout has passed. The library still has the tensors. */
     /* hearsay_interrupt() was called. Otherwise the same as HEARSAY_TIMEOUT. */
     HEARSAY_INTERRUPTED = 3,
     HEARSAY_USAGE = -1,      /* An option, a tensor, a file or the order of calls is wrong. */
     HEARSAY_SYSTEM = -2,     /* Memory, a thread, a socket or a disk failed. */
-    HEARSAY_NOT_FINITE = -3, /* A tensor holds NaN or infinity. The tensors are yours. */
+    HEARSAY_NOT_FINITE = -3, /* A tensor holds NaN or infinity. You may use the tensors. */
     HEARSAY_CALLBACK = -4,   /* Your callback failed. Call hearsay_wait() to continue. */
     HEARSAY_FORKED = -5      /* The handle was made by another process, before fork(). */
 };
@@ -183,7 +183,7 @@ enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
  * has its own name, of 1 to HEARSAY_NAME_MAX printable ASCII characters without blanks. The name
  * "__metadata__" is refused. All peers of a run must have the same names, shapes, types and roles,
  * in the same order. hearsay_wait() refuses a peer with other tensors with HEARSAY_USAGE, and a
- * message names the first tensor that differs. With "model" all tensors must be float32.
+ * message names the first tensor that differs. With the option "model" all tensors must be float32.
  *
  * For a tensor of 16-bit elements, the library keeps a float32 copy, and your tensor holds the
  * rounded values of the copy. Small corrections by mixing are therefore not lost by rounding. All
@@ -262,8 +262,8 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  * model from b". A peer waits at most "quorum-timeout" seconds for another peer that is still
  * fetching the model. After that time the run starts without the other peer, which joins late. A
  * peer with "initial=true" gets a message of level 1 if the run starts with another model than its
- * own. Checkpoints contain the initial model. With "model" the run description determines the
- * initial model, so no peer provides it.
+ * own. Checkpoints contain the initial model. With the option "model" the run description
+ * determines the initial model, so no peer provides it.
  *
  * After a failure the tensors are yours, and you may set options and open the handle again.
  * Results:
@@ -272,7 +272,8 @@ HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
  *     HEARSAY_USAGE         an option, the key, a tensor or the content of "out" is wrong, or the
  *                           port of "listen" or "metrics" is in use
  *     HEARSAY_NOT_FINITE    a tensor holds NaN or infinity
- *     HEARSAY_SYSTEM        memory or disk space is short, or a thread, a socket or the disk failed */
+ *     HEARSAY_SYSTEM        memory or disk space is short, or a thread, a socket or the disk
+ *                           failed */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
 /* Opens `n` handles in one process over a simulated network in virtual time, for tests and
@@ -414,7 +415,7 @@ struct hearsay_figures
     uint64_t rounds;        /* Total number of rounds of the run. 0: not known yet. */
     uint64_t settle_rounds; /* Complete rounds of the consensus phase, which have no local steps. */
     uint64_t rounds_done;   /* Rounds in which this process did local steps. */
-    uint64_t rounds_skipped; /* Rounds that this process skipped to catch up with others. */
+    uint64_t rounds_skipped; /* Rounds that this process skipped to catch up with other peers. */
     double drift;            /* Estimated consensus distance: sqrt(mean |x_i - x_mean|^2). */
     double relative_drift;   /* Estimated consensus distance, divided by |x_mean|. */
     /* Number of the round that `drift` and `relative_drift` describe. They are measured before the
@@ -445,8 +446,8 @@ HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
 /* Returns the figures of struct hearsay_figures as a JSON object, for bindings of other languages.
  * Later versions of the library may add figures to the object. A number that is not known is null.
  * May be called in a callback. The text is valid until the next call of this function with the same
- * handle. Returns "" if `h` is NULL or was made before fork(), and also if the handle is not open or
- * memory is short; hearsay_error() then has a message. Otherwise never fails. */
+ * handle. Returns "" if `h` is NULL or was made before fork(). Also returns "" if the handle is not
+ * open or memory is short; hearsay_error() then has a message. Otherwise never fails. */
 HEARSAY_EXPORT const char *hearsay_figures_json(struct hearsay *h);
 
 /* Returns the message of the last call that failed, or "" if no call has failed. The text is valid
@@ -501,7 +502,7 @@ enum { HEARSAY_CODEC_ERROR_MAX = 256 };
 struct hearsay_layer
 {
     const char *name; /* Name that rules of a spec match. NULL: no rule matches. */
-    uint64_t rows;    /* Number of rows, such as output channels. 1 for a bias. */
+    uint64_t rows;    /* Number of rows of the layer, such as output channels. 1 for a bias. */
     uint64_t cols;    /* Number of floats per row. */
 };
 

@@ -35,8 +35,8 @@ static bool begins(void *self, const float *x)
     return strcmp(hash + 1, h->begin_of_run + 1) == 0;
 }
 
-/* Copies x to the caller's tensors. The caller's thread reads the byte count, so it is updated
- * under the lock. */
+/* Copies the parameters `x` to the caller's tensors. The caller's thread reads h->copied, so
+ * h->copied is updated under the lock. */
 static void scatter(struct hearsay *h, const float *x)
 {
     tensors_scatter(&h->tensors, x);

@@ -28,7 +28,8 @@ void turn_close(struct turn *t)
 
 /* ---- Functions that the peer's threads call ---- */
 
-/* If the caller leaves the run, `handed` stays false. */
+/* Lends the tensors to the caller for `steps` local steps. If the caller leaves the run instead,
+ * `handed` stays false. */
 int turn_steps(struct turn *t, uint64_t round, uint32_t steps, struct hearsay_did *did)
 {
     uv_mutex_lock(&t->mutex);

@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Writes the reason to text[] and returns `answer`. */
+/* Writes the reason for the health answer `answer` to text[], unless `text` is NULL. Returns
+ * `answer`. */
 __attribute__((format(printf, 3, 4))) static bool say(char text[HEALTH_TEXT], bool answer,
                                                       const char *format, ...)
 {

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-extern const char live_html[]; /* The page: live_html_bytes bytes, and a NUL. */
+extern const char live_html[]; /* HTML text of the live page: live_html_bytes bytes, and a NUL. */
 extern const size_t live_html_bytes;
 
 /* Value of the Content-Security-Policy header of the live page. */

@@ -37,7 +37,8 @@ struct routes_answer
 
 enum { ROUTES_KEPT = 2 /* Number of cache entries. Each `place` is below this number. */ };
 
-/* Returns routes_answer.place of the answer to this request, or -1. */
+/* Returns the index of the cache entry in which the answer to this request may be kept
+ * (routes_answer.place). -1: the answer must not be kept. */
 int routes_place(const char *method, const char *path);
 
 /* Writes the answer to a request into *a. The body of *a must be empty. */

@@ -51,8 +51,9 @@ struct server
     struct kept kept[ROUTES_KEPT];
     struct
     {
-        int fd;         /* Socket of the connection. -1: free entry. */
-        uint64_t since; /* Sequence number of the connection. The smallest is the oldest. */
+        int fd; /* Socket of the connection. -1: free entry. */
+        /* Sequence number of the connection. The oldest connection has the smallest number. */
+        uint64_t since;
     } client[HARD_MAX];
     uint64_t n_clients;
 };

@@ -206,8 +206,8 @@ static json_t *object_of(const struct snapshot *s, int64_t now_us)
     set(j, "violations_by_reason", counts_of(s->violation, s->n_violations));
     set(j, "refused_connections", counts_of(s->refused, s->n_refused));
     set(j, "members", members_of(s));
-    /* The list `edges` has every edge, open or not, as in `hearsay status`. The key open_edges
-     * gives the number of open edges only. */
+    /* The list `edges` has every edge, open or not, as in the output of `hearsay status`. The key
+     * open_edges gives the number of open edges only. */
     set(j, "edges", edges_of(s));
     set(j, "timers", uv_metrics_timers());
     return j;

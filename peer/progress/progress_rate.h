@@ -48,8 +48,8 @@ struct progress_rate
     struct progress_rate_mark a[2];
     /* Progress at the last progress_rate_update(). */
     struct progress_rate_mark last;
-    /* Time when the last line was printed, and time without a line after which the next line is
-     * printed, in seconds. */
+    /* said_s: time when the last line was printed, in seconds. wait_s: a line is printed if no line
+     * was printed for this time, in seconds. */
     double said_s, wait_s;
     /* Number of tenths of the work, 0 to 10, that were done when the last line was printed. */
     uint64_t part;

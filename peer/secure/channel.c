@@ -170,7 +170,7 @@ static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD
     c->state = open ? CHANNEL_OPEN : CHANNEL_NO_VERSION;
 }
 
-/* Writes handshake message 1. Its Noise tokens are: -> psk, e */
+/* Writes handshake message 1, which has the Noise tokens -> psk, e. */
 static int write_msg1(struct channel *c, uint8_t *out, size_t *n_out)
 {
     if (noise_write(&c->noise, NULL, 0, out) != 0)
@@ -215,7 +215,7 @@ static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_
     return 0;
 }
 
-/* Reads handshake message 3. Its Noise tokens are: -> s, se, hello */
+/* Reads handshake message 3, which has the Noise tokens and payload -> s, se, hello. */
 static int take_msg3(struct channel *c, const uint8_t *in)
 {
     uint8_t theirs[CHANNEL_PAYLOAD];

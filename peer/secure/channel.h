@@ -40,8 +40,8 @@ enum {
     CHANNEL_KEY = 32,
     CHANNEL_ID = 32, /* Ed25519 public key: the identity of a peer. */
     CHANNEL_PAYLOAD =
-        /* The hello: identity, signature of the Noise static key (domain-separated), range of
-         * versions. */
+        /* Size in bytes of the payload of a handshake message: identity, signature of the Noise
+         * static key (domain-separated), range of versions. */
     CHANNEL_ID + 64 + 4,
     CHANNEL_MSG1 = 32 + 16,
     CHANNEL_MSG2 = 32 + 48 + CHANNEL_PAYLOAD + 16,
@@ -78,12 +78,13 @@ struct channel_identity
     uint8_t sign_pk[32], sign_sk[64];
     uint8_t noise_pk[32], noise_sk[32];
 };
-/* Derives both key pairs from a 32-byte seed by domain-separated BLAKE2b. */
+/* Derives the Ed25519 and the X25519 key pair from a 32-byte seed by domain-separated BLAKE2b. */
 void channel_identity_from_seed(struct channel_identity *id, const uint8_t seed[32]);
 void channel_identity_close(struct channel_identity *id);
 
 enum channel_state {
-    /* The responder waits for message 1. The initiator has not written it yet. */
+    /* At the responder: it waits for message 1. At the initiator: it has not written message 1
+     * yet. */
     CHANNEL_WAIT_MSG1,
     CHANNEL_WAIT_MSG2,
     CHANNEL_WAIT_MSG3,

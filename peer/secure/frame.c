@@ -125,7 +125,8 @@ int frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data, siz
     if (!end)
         return 0;
     *m = (struct frame_message){.lane = lane, .bytes = f->lane[lane].bytes, .n = f->lane[lane].n};
-    /* The lane is empty, but the bytes of the message stay valid until the next call. */
+    /* A complete message ends the collection of its records, so the lane's byte count becomes 0.
+     * The bytes of the message stay valid until the next frame_room() or frame_push(). */
     f->lane[lane].n = 0;
     return 1;
 }

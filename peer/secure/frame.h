@@ -37,7 +37,8 @@ struct frame
     struct
     {
         uint8_t *bytes;
-        /* n: received bytes of the incomplete message. max: limit of one message, in bytes. */
+        /* n: received bytes of the incomplete message. max: largest length of a message, in
+         * bytes. */
         size_t n, capacity, max;
     } lane[FRAME_LANES];
 };

@@ -26,7 +26,7 @@ enum {
     NOISE_KEY = 32, /* Size of DH outputs (DHLEN), hashes (HASHLEN) and cipher keys, in bytes. */
     NOISE_TAG = 16,
     NOISE_MESSAGE_MAX = 65535,
-    NOISE_MESSAGES_MAX = 4, /* Largest number of messages in a pattern. */
+    NOISE_MESSAGES_MAX = 4, /* Largest number of messages in a handshake pattern. */
     NOISE_TOKENS_MAX = 8,   /* Largest number of tokens in a message, with the final NOISE_END. */
     NOISE_PSKS_MAX = 2
 };

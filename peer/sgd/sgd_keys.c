@@ -115,7 +115,8 @@ static bool is_adam(const struct run *r)
     return sgd_values(r)->optimiser != OPTIMISER_SGD;
 }
 
-/* Returns whether --nesterov has no effect. The momentum of decentlam is not part of a step. */
+/* Returns whether --nesterov has no effect: the optimiser is not SGD, or the momentum kind, such as
+ * decentlam, adds its momentum outside the optimiser's steps. */
 static bool has_no_nesterov(const struct run *r)
 {
     return is_adam(r) || momentum_kind_all[sgd_values(r)->momentum_kind]->use == MOMENTUM_IGNORED;
@@ -152,8 +153,8 @@ static const char *bars_learning(const struct run *r, const struct momentum_kind
                                          : NULL;
 }
 
-/* Returns why a kind of momentum cannot be used that peers exchange together with the model.
- * NULL: it can be used. */
+/* Returns the reason why the run cannot use a momentum kind whose momentum peers exchange together
+ * with the model. NULL: the run can use it. */
 static const char *bars_exchange(const struct run *r, const struct momentum_kind *kind)
 {
     const char *why = run_bars_companion(r);

@@ -34,9 +34,10 @@ struct sgd_values
     char augment[AUGMENT_SPEC_MAX];
     /* How samples are split into shards (nn/shards/split.h). */
     char skew[RUN_SPEC_MAX];
-    uint32_t batch;    /* Mini-batch size of one learner. */
+    /* Mini-batch size of one learner. A learner is a model that the process trains. */
+    uint32_t batch;
     uint32_t learners; /* Learners per process (nn/train/learners.h). */
-    /* Momentum of the learners' common centre. Used if `learners` > 1. */
+    /* Momentum of the common centre of a process's learners. Used if `learners` > 1. */
     double learner_momentum;
     enum optimiser_kind optimiser;
     /* Learning rate, momentum (Adam: beta1) and weight decay. */

@@ -29,8 +29,8 @@ struct attack_scene
     const float *own;
     const float *victim;        /* Model of the victim, dim floats. */
     const float *const *honest; /* Models of the victim's n honest neighbours, dim floats each. */
-    /* n: number of honest neighbours of the victim. n_liars: number of its Byzantine neighbours,
-     * including this attacker. */
+    /* n: number of honest neighbours of the victim. n_liars: number of the victim's Byzantine
+     * neighbours, including this attacker. */
     size_t n, n_liars;
     size_t dim;
     /* Seed of the attacker's random numbers that differ from round to round. */
@@ -44,8 +44,8 @@ enum attack_lie {
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
     ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
     ATTACK_SKETCH, /* Sketches are noise with ten times the norm of the model. */
-    /* The attacker claims that its consensus distance and the distances of its neighbours are under
-     * the target. It reports distances of 0. */
+    /* The attacker claims that its consensus distance and its neighbours' distances are under the
+     * run's target. It reports distances of 0. */
     ATTACK_SETTLED,
     ATTACK_UNSETTLED, /* The attacker never reports a consensus distance under the target. */
 };

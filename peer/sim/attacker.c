@@ -115,7 +115,8 @@ static enum attack_lie lie_of(const struct attacker *a)
     return a->world->config.attack->lie;
 }
 
-/* Fills a sketch s of SKETCH_K values with noise of expected length `length`, new in each round. */
+/* Fills `s`, a sketch of SKETCH_K values, with noise of expected norm `length`, new in each
+ * round. */
 static void draw_sketch(const struct attacker *a, const struct mixing *m, double length, float *s)
 {
     struct rng rng = rng_stream(

@@ -81,7 +81,7 @@ struct sim_disk
 void sim_disk_open(struct sim_disk *d, uint64_t key);
 void sim_disk_close(struct sim_disk *d);
 
-/* Returns whether the process is dead because it has made the call with number `last`. */
+/* Returns whether the simulated process has died in its disk call with the number `last`. */
 bool sim_disk_dead(const struct sim_disk *d);
 /* Simulates a power failure and restart: data that are not durable may be lost. */
 void sim_disk_lose_power(struct sim_disk *d);

@@ -1,6 +1,6 @@
 /* peer/sim/network.c -- path latencies, addresses and names for both kinds of network, and the
- * plain network, in which a session is up or down at both ends at once. session.c has the other
- * kind.
+ * plain network, in which a session is up or down at both ends at once. session.c implements the
+ * network with sessions like TCP.
  */
 #include "peer/sim/state.h"
 

@@ -18,9 +18,10 @@
 #include "peer/sim/world.h"
 
 enum {
-    /* Timeout of a dial and of a handshake, equal to the timeouts in peer/uv/link.c. */
+    /* Timeout of a dial and of a handshake, in microseconds, equal to the timeouts in
+     * peer/uv/link.c. */
     SIM_GIVE_UP_US = 3 * 1000 * 1000,
-    /* Time for which an end that closes the session waits for the other end. */
+    /* Time for which an end that closes the session waits for the other end, in microseconds. */
     SIM_DRAIN_US = 1000 * 1000,
     /* Time after which unacknowledged data end the session, equal to TCP_USER_TIMEOUT in
      * peer/uv/link.c. */
@@ -118,7 +119,8 @@ struct sim_link
 
     /* The fields from here on belong to the network with sessions. An array of two has one element
      * per end of the link. */
-    /* For each end, the number of the peer's process start (boot) when the session was made. */
+    /* For each end, the number of process starts of its peer (`boot`) at the time when the session
+     * was made. A later process of the peer has a higher number. */
     uint32_t boot[2];
     enum sim_end state[2];
     uint32_t tag; /* Tag that the node gave to the dial. */
@@ -194,8 +196,8 @@ bool checkpoints_keep_model(struct sim_peer *p);
 /* Reads the model that the peer `self` (struct sim_peer) stored last (node_config.read_model). */
 bool checkpoints_read_model(void *self, const struct segment *segments, size_t n_segments,
                             float *x);
-/* Stores a promise of the finish protocol on the disk of the peer `self` (struct sim_peer). Returns
- * false if the disk is full. */
+/* Stores the voting state of the finish protocol (the promise) on the disk of the peer `self`
+ * (struct sim_peer). Returns false if the disk is full. */
 bool checkpoints_keep_promise(void *self, const uint8_t *bytes, size_t n);
 void checkpoints_wipe(struct sim_peer *p);
 void checkpoints_close(struct sim_peer *p);

@@ -7,8 +7,8 @@
 
 enum { WHO_ERROR_MAX = 128 };
 
-/* Sets who[i], for i below n, for each listed peer and leaves the others unchanged. Returns 0,
- * or -EINVAL with found and expected text in `error`. */
+/* Sets who[i], for i below n, for each listed peer and leaves the others unchanged. Returns 0, or
+ * -EINVAL and writes to `error` what was found and what was expected. */
 int who_read(const char *text, uint32_t n, bool *who, char error[WHO_ERROR_MAX]);
 
 #endif

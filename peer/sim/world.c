@@ -297,10 +297,10 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
 
 /* Returns the simulated duration of a peer's job in microseconds:
  *
- *   job with local steps                                  time of these steps
+ *   job with local steps                                  time of these local steps
  *   without, network with sessions                        1/SIM_MIXING of the time of a local step
- *   without, plain network, steps in a second job         0 (--overlap)
- *   without, plain network, otherwise                     time of a round's local steps
+ *   no local steps, plain network, --overlap 1            0: a second job does the local steps
+ *   no local steps, plain network, otherwise              time of a round's local steps
  */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
@@ -332,8 +332,8 @@ static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
     }
 }
 
-/* Completes a NODE_PART event with the number of encoded bytes. Returns false if the job made no
- * such fragment. */
+/* Sets the number of encoded bytes in a NODE_PART event, which reports one ready fragment of a
+ * delta. Returns false if the job made fewer fragments. Returns true for any other event. */
 static bool take_part(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
 {
     if (e->type != NODE_PART)
@@ -449,9 +449,9 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
-/* Returns whether a timer event is outdated: the node has asked for a later wake-up since then,
- * whose timer is queued, too. Outdated events are dropped, because each of them would make the node
- * queue one more timer. */
+/* Returns whether a timer event is outdated, because the node has asked for a later wake-up since
+ * the event was queued. The timer of the later wake-up is queued, too. Outdated events are dropped,
+ * because each of them would make the node queue one more timer. */
 static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
 {
     return e->type == NODE_TIMER && w->now_us < p->wake_us;

@@ -149,8 +149,8 @@ bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
  * peer is no longer a member. */
 bool sim_left(const struct sim_world *w, uint32_t peer);
 
-/* Returns the bytes that a peer has sent and received. Messages on the way when a session
- * breaks, or to a peer that has ended, are not received. */
+/* Returns the bytes that a peer has sent and received. Messages on the way when a session breaks,
+ * and messages to a peer that has ended, do not count as received. */
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
 
 /* Computes the exact consensus distance of the honest peers that have a model and have not left.

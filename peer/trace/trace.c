@@ -63,7 +63,7 @@ struct trace
     struct trace_peer *peers;
     /* Ring of the epochs that have a name: the epoch with the name ek is in epoch[k % EPOCHS]. */
     uint64_t epoch[EPOCHS];
-    uint64_t n_epochs; /* Number of epochs that have got a name so far. */
+    uint64_t n_epochs; /* Number of epochs to which the trace has given a name so far. */
     struct wire_batch batch;
     char line[TRACE_LINE_SIZE];
 };
@@ -203,8 +203,8 @@ static struct session *session_up(struct trace_peer *p, const struct node *n,
 
 /* ---- describing messages ---- */
 
-/* Records the delta. Returns whether it is of the same epoch as the last delta recorded from this
- * peer, and of the next round. The trace leaves out such a delta. It shows the first delta of an
+/* Records a received delta. Returns whether the delta has the epoch of the last delta from the same
+ * peer and the round after it. The trace leaves out such a delta. It shows the first delta of an
  * epoch, a repeated delta and a delta after a gap. */
 static bool follows(struct trace_peer *p, const uint8_t id[WIRE_ID_BYTES],
                     const struct wire_delta *d)
@@ -258,7 +258,7 @@ static void receive(struct trace_peer *p, const struct node *n, const struct nod
 /* ---- describing events ---- */
 
 /* Describes an event that is not a message. Returns false if the trace leaves the event out,
- * because it repeats or changes nothing by itself. */
+ * because events of this type repeat often or change nothing by themselves. */
 static bool event_text(struct trace_peer *p, const struct node *n, const struct node_event *ev,
                        char out[EVENT_TEXT])
 {
@@ -349,8 +349,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* Returns a hash of phase, edges and their states. Names are looked up only if the hash has
- * changed. */
+/* Returns a hash of a peer's phase, of its neighbours' identities and of the states of its edges.
+ * The caller looks up the neighbours' names only if the hash has changed. */
 static uint64_t hash_state(const struct node *n, const struct node_progress *g)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

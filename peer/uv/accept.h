@@ -78,7 +78,8 @@ struct uv_accept
     /* Duplicate of the listening socket. The acceptor listens on it again after a pause. */
     int fd;
     bool waiting; /* True: a connection waits in the kernel for a free slot. */
-    bool pausing; /* True: a connection waits in the kernel for the next batch. */
+    /* True: a connection waits in the kernel until the next batch of connections is accepted. */
+    bool pausing;
     bool resting, closing;
     uint64_t random;
     uint16_t port; /* Port on which the peer listens, as requested or as chosen by the kernel. */

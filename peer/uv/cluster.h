@@ -58,8 +58,9 @@ struct uv_cluster
     void (*ended)(void *self, uint32_t i);
 };
 
-/* Makes n listening sockets and the pipe. Returns 0 or a negative errno; after an error nothing
- * is left open. The caller must set self, line and ended before uv_cluster_spawn(). */
+/* Makes n listening sockets, and the pipe by which the children detect the end of this process.
+ * Returns 0 or a negative errno; after an error nothing is left open. The caller must set self,
+ * line and ended before uv_cluster_spawn(). */
 int uv_cluster_open(struct uv_cluster *c, uv_loop_t *loop, uint32_t n);
 
 /* Starts child i, with args as for execvp() and env as for execve(). Returns 0 or a negative

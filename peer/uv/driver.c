@@ -18,8 +18,8 @@ enum {
     STOP_MS = 4200,
     /* Time limit at a stop for a checkpoint that is being written, in microseconds. */
     FINISH_US = 3 * 1000 * 1000,
-    /* Time limit for the writer thread to abandon a checkpoint, in microseconds. It begins after
-     * FINISH_US, when the thread is told to do so. */
+    /* Time limit for the writer thread to abandon a checkpoint, in microseconds. The time begins
+     * when FINISH_US is over and the thread is told to abandon the checkpoint. */
     LIMIT_US = 1000 * 1000,
     N_HANDLES = 8 /* Number of handles in struct uv_driver. close_handles() lists them. */
 };

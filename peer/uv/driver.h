@@ -93,7 +93,8 @@ void uv_driver_defaults(struct uv_driver_config *c);
 enum uv_driver_part {
     UV_DRIVER_DOOR,  /* The listening socket could not be opened. */
     UV_DRIVER_LEASH, /* The pipe of config.leash_fd could not be opened. */
-    /* Another part could not be opened: memory, the node, a thread or a signal handler. */
+    /* Neither the listening socket nor the parent's pipe failed, but memory, the node, a thread or
+     * a signal handler. */
     UV_DRIVER_REST
 };
 

@@ -79,7 +79,7 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        /* The node gets no events of this link, because 0 is no valid session number. */
+        /* The session number 0 is invalid, so the node gets no events of this link. */
         l->number = 0;
         uv_link_hangup(l, true);
         return;
@@ -183,8 +183,8 @@ void uv_feed_signed(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_SIGNED});
 }
 
-/* Reports to the node which dials could not be started. The list is copied first, because the node
- * may dial again when it handles a report. */
+/* Reports to the node which dials could not be started. Copies the list of failed dials first,
+ * because the node may dial again when it handles a report. */
 static void tell_failed(struct uv_driver *d)
 {
     uint32_t n = d->n_failed, tag[NODE_DIALS_MAX];

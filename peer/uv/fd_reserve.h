@@ -13,8 +13,8 @@
  * the loop. */
 __attribute__((warn_unused_result)) int uv_spare_loop_init(uv_loop_t *loop);
 
-/* Returns 0 if the threads of libuv's pool can start, else a negative errno. Tests this by starting
- * as many threads as libuv does by default, and joins them again. */
+/* Returns 0 if the threads of libuv's pool can start, else a negative errno. For this test it
+ * starts as many threads as libuv does by default, and joins them again. */
 __attribute__((warn_unused_result)) int uv_spare_pool(void);
 
 #endif

@@ -188,9 +188,9 @@ static int begin_channel(struct uv_link *l)
     return 0;
 }
 
-/* Returns whether the other end has closed the connection. This happens if this process was too
- * busy to read the first message in time. No reply is computed then, because key agreements are
- * expensive. */
+/* Returns whether the other end has closed the connection. The other end does so if this process
+ * was too busy to read the first message in time. A reply to a closed connection is not computed,
+ * because key agreements are expensive. */
 static bool has_left(const struct uv_link *l)
 {
     uint8_t byte;

@@ -27,7 +27,7 @@
 /* State of uv_metrics_due(), which limits how often lines of metrics.jsonl are written. */
 struct uv_metrics_pace
 {
-    double next_s; /* Time from which the next line is written, in seconds. */
+    double next_s; /* Earliest time at which the next line may be written, in seconds. */
 };
 
 /* Returns whether the line of round *g must be written to metrics.jsonl at time_s, and updates *p.
@@ -63,8 +63,8 @@ json_t *uv_metrics_figure(double x);
 json_t *uv_metrics_timers(void);
 
 /* Adds all figures of one output, such as metrics.jsonl, to a JSON object in the order of the
- * output. Numbers are rounded, except for Python. A figure of type FIGURE_OTHER gets the value
- * null, which the caller replaces. Returns 0 or -ENOMEM. */
+ * output. Numbers are rounded, except in the output for Python. A figure of type FIGURE_OTHER gets
+ * the value null, which the caller replaces. Returns 0 or -ENOMEM. */
 int uv_metrics_add(json_t *object, const struct figure_values *v, enum figure_output output);
 
 /* Returns the JSON object of one metrics line. The figures of the evaluation are null unless

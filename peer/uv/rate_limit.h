@@ -31,7 +31,7 @@ struct rate_limit_limits
      * than those of other addresses, because many peers may run on this host. */
     uint32_t loopback_per_s, loopback_burst;
     /* Largest number of first handshake messages per second that are decrypted for an address that
-     * exceeds its rate. */
+     * exceeds its connection rate. */
     uint32_t looks_per_s;
 };
 
@@ -51,8 +51,8 @@ struct rate_limit_entry
 struct rate_limit
 {
     struct rate_limit_limits limits;
-    /* Random secret in the hash of addresses. An attacker therefore cannot choose addresses that
-     * share a set of the table. */
+    /* Random secret in the hash of addresses. With the secret an attacker cannot choose addresses
+     * that fall into the same set of the hash table. */
     uint64_t salt;
     struct rate_limit_bucket all;
     struct rate_limit_entry at[RATE_LIMIT_SETS][RATE_LIMIT_WAYS];

@@ -150,8 +150,9 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
     r->done(r, answer, n);
 }
 
-/* Starts to look up a name on libuv's threads. libuv starts the threads for the first lookup and
- * aborts if it cannot, so the first lookup checks this in advance (fd_reserve.h). */
+/* Starts to look up a name on libuv's threads. libuv starts these threads for the first lookup, and
+ * aborts the process if they cannot start. Before the first lookup, uv_spare_pool() therefore
+ * checks that they can start (fd_reserve.h). */
 static int ask(uv_loop_t *loop, struct uv_resolve *r, const char *host, uint16_t port)
 {
     char service[6];

@@ -34,8 +34,8 @@ struct uv_resolve
     bool busy;
     /* True: the address is numeric, and uv_resolve_ripe() will pass `answer` to done(). */
     bool ripe;
-    /* True: an earlier lookup found that libuv's threads can start, so this is not checked
-     * again. */
+    /* True: an earlier lookup found that libuv's threads can start, so later lookups do not check
+     * this again. */
     bool threaded;
     union uv_address answer;
     /* Called once per lookup, never within uv_resolve_start(). a[0..n): addresses of the name,
@@ -53,9 +53,9 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
 /* Converts a numeric address. Returns 0, or -EINVAL if the host is a name. */
 int uv_resolve_numeric(const char *address, union uv_address *out);
 
-/* Starts a lookup. Returns 0 or a negative errno; -EBUSY: one is running. For a numeric address
- * r->ripe is set, and the caller must call uv_resolve_ripe() soon from its loop, which calls
- * done(). */
+/* Starts a lookup. Returns 0 or a negative errno; -EBUSY: a lookup is already running. For a
+ * numeric address r->ripe is set. The caller must then soon call uv_resolve_ripe() from its loop,
+ * and that function calls done(). */
 int uv_resolve_start(uv_loop_t *loop, struct uv_resolve *r, const char *address);
 void uv_resolve_ripe(struct uv_resolve *r);
 /* Cancels a lookup. Returns false if it cannot be stopped; *r must then not be freed. */

@@ -32,7 +32,7 @@ enum {
     UV_SESSION_CHUNK = UV_SESSION_EMPTY + UV_SESSION_RECORD,
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
     UV_SESSION_BULK_MAX = 24, /* Maximum number of messages in the bulk queue. */
-    /* Maximum number of unused items that are kept for later messages. */
+    /* Maximum number of unused queue items that are kept for later messages. */
     UV_SESSION_SPARES = 8,
     /* Bytes of head[] in the smallest item. Only MEMBERS messages and the heads of deltas with a
      * sketch are longer. */

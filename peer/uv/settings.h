@@ -27,7 +27,7 @@ struct settings_list
 };
 
 /* Memory that the driver's configuration points to, so this struct must not be moved. The caller
- * sets `o`, and initialises all other fields with zeros. */
+ * sets `o`, the parsed options, and initialises all other fields with zeros. */
 struct settings
 {
     const struct options *o;
@@ -83,10 +83,11 @@ int settings_identity(struct settings *s, struct uv_driver_config *c, const char
                       const char *owner, char error[SETTINGS_ERROR_MAX]);
 void settings_close(struct settings *s);
 
-/* Returns 0 if the run can use --bandwidth, else -EINVAL with a sentence. */
+/* Returns 0 if --bandwidth can be used with the run's options, else -EINVAL with a sentence in
+ * error[]. */
 int settings_uplink_fits(const struct options *o, const struct run *run, char error[RUN_ERROR_MAX]);
-/* Converts the duration in option `name` to microseconds; 0 means off. Returns 0, or -EINVAL
- * with a sentence. */
+/* Converts the duration in option `name` to microseconds; 0 means off. Returns 0, or -EINVAL with a
+ * sentence in error[]. */
 int settings_duration(const struct options *o, const char *name, int64_t *us,
                       char error[SETTINGS_ERROR_MAX]);
 

@@ -76,8 +76,8 @@ bool syn_filter_is_on(const struct syn_filter *s);
  * address is filtered, so no program is needed. */
 size_t syn_filter_program(const struct syn_filter *s,
                           struct syn_filter_code code[SYN_FILTER_PROGRAM_MAX]);
-/* Attaches the program to a listening socket, or removes it if no address is filtered. Returns 0
- * or a negative errno. */
+/* Attaches the BPF program to the listening socket `fd`. If no address is filtered, removes the
+ * program from the socket. Returns 0 or a negative errno. */
 int syn_filter_attach(const struct syn_filter *s, int fd);
 
 #endif

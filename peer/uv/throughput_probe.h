@@ -26,8 +26,9 @@ struct uv_carried
 {
     /* Counters of the connection when they were last read: acknowledged bytes and busy time. */
     uint64_t acked, busy_us;
-    struct uplink_bursts bursts; /* Bursts measured since the last uv_carried_take(). */
-    double rtt_us;               /* Smallest round-trip time in microseconds. 0: unknown. */
+    /* Bursts of sent bytes measured since the last uv_carried_take(). */
+    struct uplink_bursts bursts;
+    double rtt_us; /* Smallest round-trip time in microseconds. 0: unknown. */
 };
 
 /* Starts to measure the connection `fd`. Earlier traffic is not counted. */
@@ -35,7 +36,8 @@ void uv_carried_init(struct uv_carried *c, int fd);
 /* Called before something is sent. If the other end has acknowledged all bytes sent so far, the
  * current burst has ended and is recorded. */
 void uv_carried_look(struct uv_carried *c, int fd);
-/* Returns the bursts since the last call. A burst that is still in progress is cut here. */
+/* Returns the bursts measured since the last call of this function. A burst that is still in
+ * progress is counted up to now, and its rest is a new burst. */
 struct uplink_bursts uv_carried_take(struct uv_carried *c, int fd);
 
 /* Acknowledges a complete message at once. Otherwise the kernel may delay the acknowledgement by

@@ -43,7 +43,8 @@ static void on_async(uv_async_t *async)
     uv_mutex_unlock(&w->mutex);
     if (gets_on && !finished)
         w->calls.sign(w->calls.self);
-    /* When the job has finished, the delta itself is sent, so its last fragments need no report. */
+    /* After the end of the job the node sends the complete delta, so a report of ready fragments is
+     * not needed. */
     if (part > 0 && !finished)
         w->calls.part_ready(w->calls.self, part);
     if (!finished)

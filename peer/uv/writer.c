@@ -1,5 +1,5 @@
-/* peer/uv/writer.c -- a thread that writes one state at a time and notifies the loop with
- * uv_async. */
+/* peer/uv/writer.c -- a thread that writes one checkpoint at a time to the disk and notifies the
+ * loop with uv_async. */
 #include "peer/uv/writer.h"
 
 #include "nn/math/c_locale.h"
