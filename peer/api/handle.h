@@ -76,7 +76,7 @@ struct hearsay
     /* ---- Model and run ---- */
     /* True if the option "model" is set. The run then has the options of the built-in trainer. */
     bool by_model;
-    /* Model of the run, if `by_model`. Set once the run is known. */
+    /* Model of the run, if `by_model` is true. Set once the run is known. */
     struct model model;
     /* Copy of the tensors' values at hearsay_open(), tensors.n_floats floats, owned. */
     float *begin;
@@ -202,8 +202,8 @@ void handle_decide_verdict(struct hearsay *h, const struct node *n, int code);
 int handle_start(struct hearsay *h);
 /* Asks the peer to leave the run. Called on the caller's thread. */
 void handle_leave(struct hearsay *h);
-/* Joins the peer's thread and closes driver and event loop. If the thread has not ended yet, only
- * sets `stuck`. */
+/* Joins the peer's thread, if it has ended, and closes the driver and the event loop. If the thread
+ * is still running, only sets `stuck`. */
 void handle_stop(struct hearsay *h);
 /* Callbacks that the peer's thread passes to the driver (struct uv_driver_config). */
 void handle_note(void *self, enum note_level level, const char *module, const char *text);

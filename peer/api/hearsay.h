@@ -125,7 +125,7 @@ HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
  * option of the run takes the run from the cluster.
  *
  * "key" is required: the file with the cluster key, which `hearsay key new` writes. An environment
- * variable such as HEARSAY_MIN_PEERS=4 sets an option that is not set here. With "model"
+ * variable such as HEARSAY_MIN_PEERS=4 sets an option that is not set here. With the option "model"
  * (gpt:4x128, lenet5, ...) the tensors must have the names and shapes of that model, and `hearsay
  * peer` can take part in the run.
  *

@@ -408,8 +408,7 @@ static int configure(struct hearsay *h)
     h->config.self = h;
     h->config.note = handle_note;
     h->config.measured = handle_measured;
-    /* The peer makes no evaluations if the program has set no callback with
-     * hearsay_on_evaluate(). */
+    /* Without a callback of hearsay_on_evaluate() the peer makes no evaluations. */
     if (h->evaluate == NULL)
         h->config.node.evaluate_every = 0;
     return HEARSAY_OK;

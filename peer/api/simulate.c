@@ -111,7 +111,7 @@ void handle_stop_simulated(struct hearsay *h)
     bool last = --s->n_open == 0;
     uv_mutex_unlock(&s->lock);
     if (turn_await(&h->turn, 0) != TURN_OVER)
-        /* The simulation still uses this handle, so its memory must not be freed. */
+        /* The simulation still uses this handle, so the memory of the handle must not be freed. */
         h->stuck = true;
     if (!last)
         return;

@@ -345,8 +345,8 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
     snprintf(out, TENSORS_ERROR_MAX, "%s (%.200s)", t->segment[i].name, form);
 }
 
-/* Counts the tensors in `*n_fit` whose short hash is `digits`, and describes the last one in
- * `out`. */
+/* If the short hash of the tensor `one` is `digits`, increments `*n_fit` and describes the tensor
+ * in `out`. */
 static void try_fit(const struct tensor *one, const char *digits, size_t *n_fit,
                     char out[TENSORS_ERROR_MAX])
 {

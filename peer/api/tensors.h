@@ -91,9 +91,9 @@ void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_
 bool tensors_guess(const struct tensors *t, size_t i, const char *digits,
                    char out[TENSORS_ERROR_MAX]);
 
-/* Sets *i to the number of the first tensor in which `a` and `b` differ. Both must have been laid
- * out. One of them has fewer tensors if *i is its number of tensors. Returns false if all tensors
- * agree. */
+/* Sets *i to the number of the first tensor in which `a` and `b` differ. tensors_lay() or
+ * tensors_lay_as() must have been called on both. One of them has fewer tensors if *i is its number
+ * of tensors. Returns false if all tensors agree. */
 bool tensors_first_difference(const struct tensors *a, const struct tensors *b, size_t *i);
 
 /* Returns the first tensor with a value that is not finite. NULL: all values are finite.

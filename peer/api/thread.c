@@ -189,7 +189,8 @@ void handle_stop(struct hearsay *h)
         return;
     }
     if (turn_await(&h->turn, 0) != TURN_OVER) {
-        /* The thread still runs and uses the handle, so its memory must not be freed. */
+        /* The thread still runs and uses the handle, so the memory of the handle must not be
+         * freed. */
         h->stuck = true;
         return;
     }

@@ -60,8 +60,9 @@ struct turn
         int level;
         char text[TURN_NOTE_MAX];
     } note[TURN_NOTES];
-    size_t first, n_notes; /* Index of the oldest message; number of messages. */
-    uint64_t n_lost;       /* Messages dropped because the ring buffer was full. */
+    /* first: index of the oldest message in note[]. n_notes: number of queued messages. */
+    size_t first, n_notes;
+    uint64_t n_lost; /* Messages dropped because the ring buffer was full. */
 };
 
 /* Initialises the lock and sets TURN_PEER. Returns 0 or a negative errno. */

@@ -30,7 +30,8 @@ enum { SLOTS = 2, CHECKPOINT_STORE_PATH_MAX = 1024 };
 struct checkpoint_store
 {
     const struct disk *disk; /* File operations on the directory of the checkpoints, borrowed. */
-    const char *dir;         /* Path of the directory for messages, borrowed. */
+    /* Path of the checkpoint directory, used in messages only. Borrowed. */
+    const char *dir;
     /* Slot (0 or 1) with the newest checkpoint. The next write replaces the other slot. -1: both
      * slots are empty or unusable. */
     int newest;

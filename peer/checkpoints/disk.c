@@ -80,7 +80,8 @@ static int posix_sync_dir(void *self)
     return err == -EINVAL ? 0 : err;
 }
 
-/* Reads up to `n` bytes. `*got` is smaller if the file was truncated in the meantime. */
+/* Reads up to `n` bytes. *got becomes the number of bytes read, which is smaller than `n` at the
+ * end of the file. */
 static int read_up_to(int file, uint8_t *bytes, size_t n, size_t *got)
 {
     for (*got = 0; *got < n;) {

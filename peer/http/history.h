@@ -39,8 +39,8 @@ struct history
     uint64_t thinned; /* Number of times that the stride has doubled. The stride is 2^thinned. */
     /* Number of rounds that have been added to the current group of `stride` rounds. */
     uint64_t n_here;
-    /* The round of the current group that will be stored: the last evaluated one, or the last one.
-     * It becomes point[n] when the group is complete. */
+    /* The round of the current group that will be stored: the last round with an evaluation, else
+     * the last round. It becomes point[n] when the group is complete. */
     struct history_point here;
     struct history_point newest;
     bool any; /* True once a round was added, so that `newest` is valid. */

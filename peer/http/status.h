@@ -13,13 +13,13 @@ struct status_history
 {
     struct text points;
     size_t n; /* Number of points of the history that `points` contains. */
-    /* Value of history.thinned when the text was made. If history.thinned has changed since, the
-     * text is made again. */
+    /* Value of history.thinned, the number of times that the history's stride has doubled, when the
+     * text was made. If history.thinned has changed since, the text is made again. */
     uint64_t thinned;
 };
 
-/* Appends the object and a newline. now_us is the present time of the monotonic clock, in
- * microseconds, which the snapshot's time `taken_us` also uses. */
+/* Appends the snapshot as one JSON object, and a newline. now_us is the present time of the
+ * monotonic clock, in microseconds, which the snapshot's time `taken_us` also uses. */
 void status_write(struct text *t, struct status_history *h, const struct snapshot *s,
                   int64_t now_us);
 

@@ -37,8 +37,8 @@ struct progress_rate_mark
     double at_s;
 };
 
-/* Progress of one piece of work. Set all bytes to zero before the first use. `wait_s` may then be
- * set to another first interval without a line. */
+/* Progress of one piece of work. Set all bytes to zero before the first use. After that, `wait_s`
+ * may be set to change the time after which a line is printed even if little work was done. */
 struct progress_rate
 {
     /* begun: progress_rate_update() was called at least once. said: progress_rate_line_due() was

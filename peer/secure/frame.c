@@ -61,9 +61,9 @@ static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
 }
 
 /* Makes room for n more bytes in a lane. The capacity doubles, so that the total cost of copying is
- * linear. It stays below 2 (bytes received + n), apart from a minimum of FRAME_FIRST, and is at
- * most `most` if that is enough. realloc() is not used, because it would leave the old block
- * unwiped. */
+ * linear. The capacity stays below 2 (bytes received + n), apart from a minimum of FRAME_FIRST. It
+ * is also at most `most` if `most` bytes are enough. realloc() is not used, because it would leave
+ * the old block unwiped. */
 static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
 {
     size_t need = f->lane[lane].n + n;

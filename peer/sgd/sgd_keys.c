@@ -133,10 +133,11 @@ static bool lacks_norms(const struct run *r)
     return !model_has_norm(sgd_values(r)->model);
 }
 
-/* Returns why a kind of momentum cannot be used that learns from the change of the model over a
- * whole round, which includes mixing. NULL: it can be used. All rounds must have the same number
- * of steps. No exchange may move a model past its neighbours' mean, because then the
- * contribution of mixing to the momentum may not decay (nn/train/quasi_global.h, decentlam.h). */
+/* Returns the reason why the run cannot use a momentum kind that learns from the change of the
+ * model over a whole round, which includes mixing. NULL: the run can use it. All rounds must have
+ * the same number of steps. No exchange may move a model past its neighbours' mean, because then
+ * the contribution of mixing to the momentum may not decay (nn/train/quasi_global.h,
+ * decentlam.h). */
 static const char *bars_learning(const struct run *r, const struct momentum_kind *kind)
 {
     return r->local_steps == 0

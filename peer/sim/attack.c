@@ -54,8 +54,8 @@ static void claim_random(const struct attack_scene *s, float *out)
         out[k] = (float)(size * rng_normal(&rng));
 }
 
-/* Claims a model at the distance of the victim's farthest honest neighbour, in a direction that
- * is the same in all rounds. */
+/* Claims a model that is as far from the victim as the victim's farthest honest neighbour, in a
+ * direction that is the same in all rounds. */
 static void claim_push(const struct attack_scene *s, float *out)
 {
     double far2 = 0;

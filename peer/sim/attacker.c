@@ -191,9 +191,9 @@ static void encode(struct mixing *m)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* In these attacks the attacker also announces that the consensus distance of all peers around
-     * it is under the target. An attack on sketches then delays the end of the run by its sketches
-     * only, not by this announcement. */
+    /* The attacks ATTACK_SETTLED, ATTACK_MUTE and ATTACK_SKETCH also announce that the consensus
+     * distance of all peers around the attacker is under the target. The attacks on sketches thus
+     * delay the end of the run by their sketches only, not by this announcement. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

@@ -116,9 +116,9 @@ static void append(struct sim_disk_inode *f, const void *p, size_t n)
 
 enum outcome { ALL, PART, NOTHING };
 
-/* Called at the begin of each disk operation. Counts it, and returns whether it does all, part or
- * none of its work. Sets *err to the result of the operation: 0 or a negative errno. An operation
- * that returns an error may have done all its work. */
+/* Called at the beginning of each disk operation. Counts the operation, and returns whether the
+ * operation does all, part or none of its work. Sets *err to the result of the operation: 0 or a
+ * negative errno. An operation that returns an error may have done all its work. */
 static enum outcome begin(struct sim_disk *d, int *err)
 {
     *err = 0;

@@ -22,8 +22,8 @@ void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
     }
 }
 
-/* Queues the events that waited while the peer was stopped or its worker hung. They are delivered
- * now, in their old order. */
+/* Queues the events that waited while the peer was stopped or its worker hung. The peer gets them
+ * at the present time, in their old order. */
 static void let_go(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_queue was = p->late;

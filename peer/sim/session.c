@@ -314,7 +314,7 @@ static void take_fin(struct sim_world *w, struct sim_event *e, int side)
 {
     struct sim_link *l = &w->links[e->link];
     bool has = has_end(w, l, side);
-    /* The session has ended before the dialled end knew of its start. */
+    /* The session has ended before the dialled end knew of the start of the session. */
     if (l->state[side] == SIM_END_NONE && side == 1)
         l->state[side] = SIM_END_GONE;
     if (!has)

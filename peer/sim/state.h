@@ -85,7 +85,8 @@ struct sim_peer
     bool hung;    /* True: the peer's worker hangs, and the end of its job is delayed. */
     /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
     bool full;
-    /* The peer's last promise of the finish protocol. Owned. Length 0: none. */
+    /* The voting state of the finish protocol (the promise) that the peer stored last. Owned.
+     * Length 0: none. */
     struct bytes promise;
     /* The peer's last stored model, of n_model floats. Owned. NULL: none. */
     float *model;
@@ -131,7 +132,8 @@ struct sim_link
     /* bulk_us: arrival time of the last bulk message from each end. wire_us: time at which the
      * line from each end becomes free. */
     int64_t bulk_us[2], wire_us[2];
-    /* Time since which data from each end are held because the path is cut. 0: none are held. */
+    /* Time from which on data from each end are held because the path is cut, in microseconds. 0:
+     * none are held. */
     int64_t unacked_us[2];
 };
 

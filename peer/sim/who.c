@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Parses "3" or "5-14". Returns the position after it, or NULL. */
+/* Parses one peer number such as "3" or a range such as "5-14". Returns the position after it in
+ * the text, or NULL if the text has another form. */
 static const char *read_range(const char *p, uint32_t n, uint64_t *from, uint64_t *to)
 {
     p = number_digits(p, n - 1, from);

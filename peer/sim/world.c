@@ -78,8 +78,9 @@ void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
     sim_heap_push(&w->heap, e);
 }
 
-/* Returns an incarnation that is higher than the incarnation of the peer's previous process.
- * With sessions it is taken from the clock, in the plain network from a counter. */
+/* Returns an incarnation that is higher than the incarnation of the peer's previous process. In the
+ * network with sessions the incarnation is the time, in the plain network the number of process
+ * starts. */
 static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
 {
     return w->config.sessions ? (uint64_t)(w->now_us / 1000) + 1 : p->boot + 1u;
@@ -235,7 +236,8 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
     if (p->node == NULL)
         return;
     sim_await(w, p);
-    for (int i = 0; i < 2; i++) /* The second NODE_STOP stops the node immediately. */
+    /* The first NODE_STOP asks the node to leave, and the second one stops it immediately. */
+    for (int i = 0; i < 2; i++)
         node_step(p->node, &stop, w->fx);
     node_step(p->node, &worked, w->fx);
     node_close(p->node);

@@ -19,7 +19,7 @@ enum {
 
 /* Returns the name of a log level: "error", "warning", "info" or "debug". */
 const char *log_level_name(enum note_level level);
-/* Finds the level with this name. Returns false if there is none. */
+/* Finds the log level with this name. Returns false if no level has this name. */
 bool log_level_read(const char *name, enum note_level *level);
 
 /* Writes a time of the wall clock, in milliseconds since 1970 and not negative, as UTC. */

@@ -122,10 +122,10 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 
 /* ---- Accepting connections ---- */
 
-/* Returns whether an accepted connection may continue. If its address exceeds its rate limit, the
- * first handshake message must have arrived already, and this function answers the message.
- * sieved: the SYN filter is active for the address, so this connection does not count against the
- * rate limit of all addresses. */
+/* Returns whether an accepted connection may continue. If the address exceeds its rate limit, the
+ * first handshake message must have arrived already, and this function answers the message. sieved:
+ * the SYN filter is active for the address. The connection is then treated like one above the rate
+ * limit, and is not counted. */
 static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
@@ -357,7 +357,8 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     union uv_address local = {0};
     int n = sizeof local;
     (void)uv_tcp_getsockname(&a->tcp, &local.any, &n);
-    a->port = ntohs(local.v4.sin_port); /* sin6_port has the same offset as sin_port. */
+    /* This also reads the port of an IPv6 address: sin6_port is at the same offset as sin_port. */
+    a->port = ntohs(local.v4.sin_port);
     return 0;
 }
 

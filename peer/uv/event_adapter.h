@@ -1,5 +1,5 @@
-/* peer/uv/event_adapter.h -- translates callbacks of libuv to events of the node, and its
- * effects to calls.
+/* peer/uv/event_adapter.h -- translates callbacks of libuv to events of the node, and effects of
+ * the node to calls of libuv.
  *
  * Included by driver.c (life cycle), event_adapter.c (events and effects) and
  * allow_list_watcher.c only.

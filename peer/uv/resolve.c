@@ -218,7 +218,9 @@ void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT])
 {
     char host[UV_RESOLVE_TEXT];
     uv_resolve_host(a, host);
-    uint16_t port = 0; /* The port has the same offset in both address families. */
+    /* sin_port also reads the port of an IPv6 address, because it is at the same offset as
+     * sin6_port. */
+    uint16_t port = 0;
     union uv_address u = {0};
     memcpy(&u.v4, a, sizeof u.v4);
     port = ntohs(u.v4.sin_port);

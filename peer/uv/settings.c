@@ -110,8 +110,8 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
 
 static uint16_t port_of(const union uv_address *a)
 {
-    /* The expression also reads the port of an IPv6 address, because sin6_port of a sockaddr_in6 is
-     * at the same offset as sin_port. */
+    /* sin_port also reads the port of an IPv6 address, because it is at the same offset as
+     * sin6_port. */
     return ntohs(a->v4.sin_port);
 }
 
@@ -410,7 +410,8 @@ void settings_limits(const struct options *o, struct node_config *c)
     c->patience_us = (int64_t)(options_real(o, "quorum-timeout") * 1e6);
     c->worker_limit_us = (int64_t)(options_real(o, "straggler-timeout") * 1e6);
     c->evaluate_every = NODE_EVALUATE_AUTO;
-    /* options_uint() returns 0 if --evaluate-samples is not given. The node then chooses. */
+    /* options_uint() returns 0 if --evaluate-samples is not given. The node then chooses the number
+     * of samples. */
     c->evaluate_samples = options_uint(o, "evaluate-samples");
     if (!options_given(o, "evaluate-every"))
         return;

@@ -20,7 +20,8 @@ struct uv_writer_job
 {
     uv_thread_t thread;
     uv_mutex_t mutex;
-    uv_cond_t cond; /* Signalled when `stage`, `quit` or `gone` changes. */
+    /* Condition variable that is signalled when `stage`, `quit` or `gone` changes. */
+    uv_cond_t cond;
     /* Handle by which the writer thread wakes up the loop. NULL: the loop no longer listens.
      * `async` and the next three fields are protected by the mutex. */
     uv_async_t *async;
@@ -183,7 +184,8 @@ bool uv_writer_busy(const struct uv_writer *w)
     return busy;
 }
 
-/* Appends a text of a label to the job's texts at `*at`. Returns the copy, or NULL for NULL. */
+/* Appends one text of a checkpoint's label to the memory at `*at`. Returns the copy. A NULL text
+ * gives NULL. */
 static const char *append_text(char **at, const char *text)
 {
     if (text == NULL)
@@ -194,7 +196,8 @@ static const char *append_text(char **at, const char *text)
     return copy;
 }
 
-/* Copies the label for the job, with its texts one after the other. */
+/* Copies the label of a checkpoint (run, peer and step counter) to the job. The copied texts are
+ * stored one after the other in j->text. */
 static int copy_label(struct uv_writer_job *j, const struct checkpoint_file_label *label)
 {
     const char *const text[] = {label->run, label->name, label->owner, label->trained_on};
