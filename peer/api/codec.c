@@ -24,7 +24,7 @@ struct hearsay_codec
 {
     struct compress *compress;
     size_t floats;
-    /* Zeros that stand for x_hat if the caller passes NULL. They are never written, so their
+    /* Zeros that stand for x_hat if the caller passes NULL. The zeros are never written, so their
      * pages take no physical memory. */
     float *zeros;
     char spec[COMPRESS_SPEC_MAX]; /* Spec of the codec with all defaults filled in. */
@@ -84,7 +84,8 @@ static int take_layers(struct segment **segments, const struct hearsay_layer *la
 {
     if (layers == NULL || n == 0)
         return refuse(error, HEARSAY_USAGE, "found no layer, expected one or more");
-    /* Each layer has at least one float, and a vector has at most 2^32 - 1 floats. */
+    /* A vector has at most 2^32 - 1 floats, and each of its layers has at least one float, so a
+     * vector has at most 2^32 - 1 layers. */
     if (n > UINT32_MAX)
         return refuse(error, HEARSAY_USAGE, "there are %zu layers, expected fewer than 2^32", n);
     *segments = calloc(n, sizeof **segments);

@@ -102,8 +102,8 @@ static void forget_checkpoints(struct hearsay *h)
         (void)h->disk.unlink(h->disk.self, checkpoint_store_name(slot));
 }
 
-/* Writes summary.json, which says how the run ended and whether it is finished. If the caller left
- * the run, it is not finished. Deletes the checkpoints of a finished run. */
+/* Writes summary.json, which says how the run ended and whether the run is finished. If the caller
+ * left the run, the run is not finished. Deletes the checkpoints of a finished run. */
 static void write_summary(struct hearsay *h, const struct verdict_facts *f, const struct verdict *o,
                           bool finished)
 {

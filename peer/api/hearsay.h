@@ -339,8 +339,8 @@ struct hearsay_did
 {
     /* Mean loss of the samples. Infinity, or NaN with samples > 0, counts as divergence. */
     double loss;
-    /* Number of samples in these steps. 0: not known; a NaN loss then means that the loss is not
-     * known. */
+    /* Number of samples in the local steps of the round. 0: not known; a NaN loss then means that
+     * the loss is not known. */
     uint64_t samples;
 };
 
@@ -381,10 +381,10 @@ HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
 /* Stores data of yours, such as the state of an optimiser, in all following checkpoints. Each call
- * replaces the data of the call before. The bytes are copied. `n`: number of bytes, at most 2 GiB.
- * Call this function while the tensors are yours. Returns HEARSAY_OK; HEARSAY_USAGE if `n` is too
- * large or the tensors are not yours; or HEARSAY_SYSTEM if memory is short. After a failure the
- * data of the call before are kept. */
+ * replaces the data of the previous call. The bytes are copied. `n`: number of bytes, at most 2
+ * GiB. Call this function while your program, not the library, has the tensors. Returns HEARSAY_OK;
+ * HEARSAY_USAGE if `n` is too large or the library has the tensors; or HEARSAY_SYSTEM if memory is
+ * short. After a failure the data of the previous call are kept. */
 HEARSAY_EXPORT int hearsay_keep(struct hearsay *h, const void *bytes, size_t n);
 /* Returns the data of hearsay_keep() in the checkpoint from which this peer resumed. Returns NULL
  * if the checkpoint has no such data, or if hearsay_wait() has not given you the tensors yet. `*n`
@@ -398,8 +398,9 @@ HEARSAY_EXPORT const void *hearsay_kept(const struct hearsay *h, size_t *n, uint
  * to one live member by rendezvous hashing. Writes the numbers of the samples, between 0 and n - 1
  * in rising order, to ids[0..cap). `ids` may be NULL. Returns the size of the share, which may be
  * larger than `cap`. Returns 0 if `n` is 0 or above 2^32 - 1, before hearsay_open(), or if "shard"
- * does not fit `n`; in the last case hearsay_error() has a message. Call this function while the
- * tensors are yours: before that, "auto" does not know the members and selects all samples. */
+ * does not fit `n`; in this last case hearsay_error() has a message. Call this function after
+ * hearsay_wait() has given you the tensors: before that, "auto" does not know the members and
+ * selects all samples. */
 HEARSAY_EXPORT uint64_t hearsay_share(struct hearsay *h, uint64_t n, uint64_t *ids, uint64_t cap);
 /* Returns a number that increases whenever a member joins or leaves, because the result of
  * hearsay_share() may then be different. Never fails. */

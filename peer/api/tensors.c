@@ -206,7 +206,7 @@ static int place(struct tensors *t, struct tensor *const *in_order, char error[T
 }
 
 /* Returns the group that tensors of this role belong to: 0 trained tensors, 1 statistics, 2 opaque
- * tensors. In x, group 0 comes first and group 2 last. */
+ * tensors. In the flat vector x, group 0 comes first and group 2 last. */
 static int role_group(enum hearsay_role role)
 {
     switch (role) {
@@ -291,7 +291,7 @@ int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
     return err;
 }
 
-/* Returns tensor number `i` in the order of x. */
+/* Returns tensor number `i` in the order of the flat vector x. */
 static const struct tensor *tensor_at(const struct tensors *t, size_t i)
 {
     return find(t, t->segment[i].name);
@@ -308,7 +308,8 @@ static uint64_t hash_one(const struct tensor *one, uint64_t before)
     return rng_hash(text, (size_t)n);
 }
 
-/* Hashes the tensors in the order that they have in x, so another order gives another hash. */
+/* Hashes the tensors in the order that they have in the flat vector x, so another order gives
+ * another hash. */
 uint64_t tensors_layout(const struct tensors *t)
 {
     uint64_t hash = rng_hash("hearsay", 7);

@@ -32,7 +32,7 @@ struct tensor
     enum hearsay_role role;
     uint32_t n_dims, dims[HEARSAY_DIMS_MAX];
     size_t n;      /* Number of elements of the tensor. */
-    size_t offset; /* Offset in x, in floats. Set by tensors_lay(). */
+    size_t offset; /* Offset in the flat vector x, in floats. Set by tensors_lay(). */
 };
 
 /* All tensors of a handle. All zeros: no tensors. */
@@ -41,9 +41,10 @@ struct tensors
     /* Tensors in the order in which they were added. */
     struct tensor *tensor;
     size_t n, cap;
-    /* Segments of the `n` tensors in the order of x. NULL before tensors_lay(). */
+    /* Segments of the `n` tensors in the order of the flat vector x. NULL before tensors_lay(). */
     struct segment *segment;
-    size_t n_floats, dim; /* n_floats: length of x. dim: length of the trained part of x. */
+    /* n_floats: length of the flat vector x. dim: length of the trained part of x. */
+    size_t n_floats, dim;
     /* Start of the caller's tensors, if their memory is used as the vector x. NULL: x is a copy. */
     float *flat;
     /* Bytes copied between the tensors and the flat vector so far. */
@@ -57,13 +58,13 @@ void tensors_close(struct tensors *t);
  * -ENOMEM. On failure the table is unchanged. */
 int tensors_add(struct tensors *t, const struct tensor *one, char error[TENSORS_ERROR_MAX]);
 
-/* Determines the order of x: trained tensors, then statistics, then opaque tensors. Within each of
- * these groups, tensors have the order of tensors_add(). Returns 0; -EINVAL with a message if no
- * tensor is trained or two tensors overlap; or -ENOMEM. */
+/* Determines the order of the tensors in the flat vector x: trained tensors, then statistics, then
+ * opaque tensors. Within each of these groups, tensors have the order of tensors_add(). Returns 0;
+ * -EINVAL with a message if no tensor is trained or two tensors overlap; or -ENOMEM. */
 int tensors_lay(struct tensors *t, char error[TENSORS_ERROR_MAX]);
 
-/* Gives x the order of the `n` segments `s` of a model. The tensors must have exactly the names and
- * shapes of these segments. Returns 0; -EINVAL with a message; or -ENOMEM. */
+/* Gives the flat vector x the order of the `n` segments `s` of a model. The tensors must have
+ * exactly the names and shapes of these segments. Returns 0; -EINVAL with a message; or -ENOMEM. */
 int tensors_lay_as(struct tensors *t, const struct segment *s, size_t n,
                    char error[TENSORS_ERROR_MAX]);
 
@@ -78,8 +79,8 @@ uint64_t tensors_layout(const struct tensors *t);
 enum { TENSORS_OUTLINED = 96, TENSORS_OUTLINE = 2 * TENSORS_OUTLINED + 1 };
 void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
 
-/* Describes tensor number `i` in the order of x, for example "fc.weight (float32 of 10x84,
- * trained)". */
+/* Describes tensor number `i` in the order of the flat vector x, for example "fc.weight (float32 of
+ * 10x84, trained)". */
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
 
 /* Guesses what the run has in place of this peer's tensor number `i`. `digits`: the two digits of

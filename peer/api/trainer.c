@@ -86,7 +86,8 @@ static void evaluate(void *self, const float *x, uint64_t max_samples,
             .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
 }
 
-/* Stores the keys of the live members. hearsay_share() uses them later to compute the share. */
+/* Stores the shard keys of the live members. hearsay_share() later computes this peer's share of
+ * the samples from these keys. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct hearsay *h = self;
@@ -223,7 +224,7 @@ static int take_model(struct hearsay *h, const struct run *run, char error[RUN_E
     model_close(&h->model);
     h->model = (struct model){0};
     int err = data_shape(v->data, &shape);
-    /* The call cannot fail, because the data kind of a complete run determines the shape of the
+    /* data_shape() cannot fail, because the data kind of a complete run determines the shape of the
      * samples. */
     assert(err == 0);
     err = model_init(&h->model, v->model, v->norm, &shape, why);

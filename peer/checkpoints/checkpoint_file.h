@@ -85,7 +85,7 @@ struct checkpoint_file
 {
     /* Run, peer and step counter from the metadata of the file. The strings belong to `table`. */
     struct checkpoint_file_label label;
-    struct state state; /* Saved state, ready for reading. It borrows `table` and `bytes`. */
+    struct state state; /* Saved state, ready for reading. The state borrows `table` and `bytes`. */
     struct safetensors_table table;
     uint8_t *bytes; /* Content of the file, owned. */
 };

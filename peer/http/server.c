@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    /* Number of connections that may wait in the kernel to be accepted. It is so large that a burst
-     * of connections does not make the kernel drop the SYN packet of an honest client. */
+    /* Number of connections that may wait in the kernel to be accepted. The number is so large that
+     * a burst of connections does not make the kernel drop the SYN packet of an honest client. */
     BACKLOG = 512,
     /* Lifetime of a cached response in microseconds. A newer snapshot ends it earlier. */
     KEPT_US = 1000 * 1000,
@@ -38,8 +38,8 @@ struct kept
     unsigned status;
 };
 
-/* The HTTP server. Once the HTTP thread runs, only this thread uses the fields, except board and
- * port. */
+/* The HTTP server. Once the HTTP thread runs, only this thread uses the fields, except `board` and
+ * `port`. */
 struct server
 {
     struct snapshot_exchange board;
@@ -244,8 +244,8 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *c, const ch
                                   const char *method, const char *version, const char *upload,
                                   size_t *n_upload, void **of_request)
 {
-    /* This thread has the locale of the program, which may write 0.5 as "0,5". The numbers in the
-     * answer need the C locale. */
+    /* The HTTP thread has the locale of the program, which may write 0.5 as "0,5". The numbers in
+     * the answer need the C locale. */
     C_LOCALE_HERE;
     (void)version, (void)upload, (void)n_upload;
     if (*of_request == NULL && !has_body(c)) {
@@ -267,7 +267,7 @@ static uint16_t port_of(int fd)
                                          : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-/* Returns a listening socket, or a negative errno. */
+/* Returns a new listening socket for the HTTP server, or a negative errno. */
 static int listen_at(const struct sockaddr *address, socklen_t n)
 {
     int on = 1, fd = socket(address->sa_family, SOCK_STREAM, 0);

@@ -72,9 +72,9 @@ struct snapshot
     /* Name and identity of this peer. They never change. */
     char name[WIRE_NAME_MAX + 1], id[SNAPSHOT_ID + 1];
 
-    /* Figures of the peer. The texts `rung` and `rung_by` are string literals or NULL. The pointer
-     * to the codec's text is not valid in a snapshot: snapshot_figures() sets it in the copy that
-     * it makes. */
+    /* Figures of the peer. The texts `rung` (codec) and `rung_by` (why this codec was chosen) are
+     * string literals or NULL. The pointer to the codec's text is not valid in a snapshot:
+     * snapshot_figures() sets it in the copy that it makes. */
     struct figure_values figures;
     /* Run description and id of the run. Valid if figures.has_run is true. */
     char run[WIRE_RUN_MAX + 1], run_id[SNAPSHOT_RUN_ID + 1];

@@ -33,13 +33,13 @@ struct snapshot_exchange
 int snapshot_exchange_open(struct snapshot_exchange *b);
 void snapshot_exchange_close(struct snapshot_exchange *b);
 
-/* Returns the buffer for the next snapshot. It contains an older snapshot or zeros. */
+/* Returns the buffer for the next snapshot. The buffer contains an older snapshot or zeros. */
 struct snapshot *snapshot_exchange_blank(struct snapshot_exchange *b);
 /* Publishes the filled buffer as the newest snapshot and numbers it. */
 void snapshot_exchange_publish(struct snapshot_exchange *b);
 
-/* Returns the newest complete snapshot, all zeros before the first one. Valid until the next
- * call. */
+/* Returns the newest complete snapshot, all zeros before the first one. Valid until the next call
+ * of this function. */
 const struct snapshot *snapshot_exchange_read(struct snapshot_exchange *b);
 
 #endif

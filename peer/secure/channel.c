@@ -157,8 +157,8 @@ static bool agree(struct channel *c, const uint8_t v[4])
     return least <= most;
 }
 
-/* Ends the handshake after the hello of the other end was checked. Opens the channel if both ends
- * have a version in common. */
+/* Ends the handshake after a valid hello of the other end. Opens the channel if both ends have a
+ * version in common. */
 static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD])
 {
     bool open = agree(c, hello + VERSIONS_AT);

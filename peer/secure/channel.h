@@ -83,8 +83,7 @@ void channel_identity_from_seed(struct channel_identity *id, const uint8_t seed[
 void channel_identity_close(struct channel_identity *id);
 
 enum channel_state {
-    /* At the responder: it waits for message 1. At the initiator: it has not written message 1
-     * yet. */
+    /* The responder waits for message 1, or the initiator has not written message 1 yet. */
     CHANNEL_WAIT_MSG1,
     CHANNEL_WAIT_MSG2,
     CHANNEL_WAIT_MSG3,

@@ -15,7 +15,8 @@
 
 enum {
     HEX = 2 * KEYFILE_BYTES,
-    TEXT_MAX = HEX + 2 /* One byte more than a valid file has, so that a longer file is detected. */
+    /* Bytes to read: one byte more than a valid key file has, so that a longer file is detected. */
+    TEXT_MAX = HEX + 2
 };
 
 /* Writes the message "PATH: ..." to `error`. Returns `code`, a negative errno. */

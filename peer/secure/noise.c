@@ -249,7 +249,7 @@ void noise_init(struct noise *s, const struct noise_config *config)
     assert(p->n_messages <= NOISE_MESSAGES_MAX && p->n_psks <= NOISE_PSKS_MAX);
     *s = (struct noise){.pattern = p, .initiator = config->initiator};
     if (n <= sizeof s->h)
-        memcpy(s->h, p->name, n); /* A shorter protocol name is padded with zeros. */
+        memcpy(s->h, p->name, n); /* A name shorter than the hash is padded with zeros. */
     else
         crypto_hash_sha256(s->h, (const uint8_t *)p->name, n);
     memcpy(s->ck, s->h, sizeof s->ck);

@@ -28,7 +28,8 @@
 
 enum {
     REPLAY_EACH = 4096,
-    REPLAY_SLOTS = 2 * REPLAY_EACH, /* Slots of one table. At most half of them are in use. */
+    /* Number of slots of one table. At most half of the slots are in use. */
+    REPLAY_SLOTS = 2 * REPLAY_EACH,
     REPLAY_KEY = 16
 };
 

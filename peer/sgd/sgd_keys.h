@@ -52,7 +52,7 @@ struct sgd_values
     /* Gradient clipping: no gradient has a norm above clip / sqrt(min_peers * learners). 0: no
      * clipping. */
     double clip;
-    uint64_t warmup; /* Rounds of linear warm-up. */
+    uint64_t warmup; /* Number of rounds of linear warm-up of the learning rate. */
     enum schedule_kind schedule;
 };
 

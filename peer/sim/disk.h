@@ -37,8 +37,8 @@ struct sim_disk_name
 /* A creation, renaming or removal of a name that was not synced yet. */
 struct sim_disk_change
 {
-    /* Old and new name of the file. If `from` is empty, the file is created. If `to` is empty, it
-     * is removed. */
+    /* Old and new name of the file. If `from` is empty, the file is created. If `to` is empty, the
+     * file is removed. */
     char from[SIM_DISK_NAME_MAX], to[SIM_DISK_NAME_MAX];
     int inode;
     bool lost; /* True: a sync of the directory failed, so the change is never durable. */

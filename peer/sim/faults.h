@@ -55,8 +55,8 @@ void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full);
  * that is started again has no allow-list until the next call. */
 void sim_admit(struct sim_world *w, uint32_t peer, const uint8_t (*id)[WIRE_ID_BYTES], size_t n,
                int64_t in_us);
-/* Creates the certificate with which a join token of `issuer` admits the identity `id`. It is valid
- * until the world time until_us, in microseconds. */
+/* Creates the certificate with which a join token of `issuer` admits the identity `id`. The
+ * certificate is valid until the world time until_us, in microseconds. */
 void sim_invite(const uint8_t issuer[WIRE_ID_BYTES], const uint8_t id[WIRE_ID_BYTES],
                 int64_t until_us, struct certificate *c);
 /* Restarts a peer with the identity of peer `of` and an empty disk. */

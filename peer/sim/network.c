@@ -88,8 +88,8 @@ void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t f
                  (struct sim_event){.at_us = t, .type = NODE_HEARD, .link = link, .flag = true});
 }
 
-/* Sends a message in the plain network. It arrives after the latency plus the time that its
- * bytes take at the link's bandwidth. No message overtakes an earlier one. */
+/* Sends a message in the plain network. The message arrives after the latency plus the time that
+ * its bytes take at the link's bandwidth. No message overtakes an earlier one. */
 static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number, uint8_t *bytes,
                        size_t n)
 {

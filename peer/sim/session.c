@@ -33,7 +33,7 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
 }
 
 /* Returns the time in microseconds at which a line has sent n more bytes. The line is a link, or
- * the uplink or downlink of a host. It is busy until free_us, and sends bytes_per_s bytes per
+ * the uplink or downlink of a host. The line is busy until free_us, and sends bytes_per_s bytes per
  * second (0: no limit). */
 static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
 {

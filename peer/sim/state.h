@@ -23,15 +23,17 @@ enum {
     SIM_GIVE_UP_US = 3 * 1000 * 1000,
     /* Time for which an end that closes the session waits for the other end, in microseconds. */
     SIM_DRAIN_US = 1000 * 1000,
-    /* Time after which unacknowledged data end the session, equal to TCP_USER_TIMEOUT in
-     * peer/uv/link.c. */
+    /* Time in microseconds after which unacknowledged data end the session, equal to
+     * TCP_USER_TIMEOUT in peer/uv/link.c. */
     SIM_UNACKED_US = 30 * 1000 * 1000,
     SIM_SEGMENT = 1448, /* Payload bytes of a TCP segment over Ethernet. */
-    /* Minimum retransmission timeout of Linux. The round-trip time is added to it. */
+    /* Minimum retransmission timeout of Linux, in microseconds. The round-trip time is added to the
+     * timeout. */
     SIM_RESEND_US = 200 * 1000,
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000, /* Wall-clock time, in seconds, at which a world begins. */
-    /* Interval of the progress reports to a peer that is receiving a long message. */
+    /* Interval, in microseconds, of the progress reports to a peer that is receiving a long
+     * message. */
     SIM_HEARD_US = 250 * 1000,
     /* Duration of a local step divided by the duration of a job without local steps. */
     SIM_MIXING = 4,
@@ -81,7 +83,7 @@ struct sim_peer
     bool asked; /* True: the peer has been asked to leave. */
     int exit_code;
     bool off;     /* True: the host is switched off and sends nothing, not even a reset. */
-    bool stopped; /* True: the peer's loop is stopped, and its events wait. */
+    bool stopped; /* True: the peer's event loop is stopped, and the peer's events wait. */
     bool hung;    /* True: the peer's worker hangs, and the end of its job is delayed. */
     /* True: the disk is full, so models cannot be stored. Checkpoints are not affected. */
     bool full;

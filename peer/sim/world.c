@@ -140,8 +140,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
     return 0;
 }
 
-/* Makes the member record of peer p. All nodes get it at their start, so that they know all members
- * without a bootstrap. */
+/* Makes the member record of peer `p`. All nodes get the record at their start, so that they know
+ * all members without a bootstrap. */
 static void introduce(struct sim_world *w, struct sim_peer *p)
 {
     struct record *r = &w->known[p->index];

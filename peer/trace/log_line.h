@@ -13,7 +13,7 @@
 #include "peer/node/node.h"
 
 enum {
-    LOG_TIME_SIZE = 40,  /* Size of a time as text, with the NUL. */
+    LOG_TIME_SIZE = 40,  /* Size of the text of a time, in bytes, with the NUL. */
     LOG_LINE_SIZE = 8192 /* Size of a line in bytes, with the NUL. Longer lines are cut. */
 };
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Size of the text of an epoch, and of the text of a piece of a model, with the NUL. */
+/* Sizes of the texts that describe an epoch and a piece of a model, in bytes with the NUL. */
 enum { EPOCH_TEXT = 32, PIECE_TEXT = 48 };
 
 /* Callback that returns the number of an epoch, and the callback's first argument. */

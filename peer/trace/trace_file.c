@@ -101,8 +101,8 @@ int trace_file_put(struct trace_file *f, const char *line)
     int err = put_bytes(f->fd, text, n);
     if (err == 0)
         return 0;
-    /* On a full disk only a part of the line may have been written. This part is removed. If the
-     * removal fails, the next start of the trace begins with a newline. */
+    /* On a full disk only a part of the line may have been written. That part is removed again. If
+     * the removal fails, the next start of the trace begins with a newline. */
     if (end >= 0 && ftruncate(f->fd, end) < 0)
         end = -1;
     trace_file_close(f);

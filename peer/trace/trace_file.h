@@ -37,8 +37,8 @@ struct trace_file
 __attribute__((warn_unused_result)) int trace_file_open(struct trace_file *f, const char *path,
                                                         bool replaces,
                                                         char error[TRACE_FILE_ERROR]);
-/* Writes a line and a newline. If this fails, closes the file and returns a negative errno. Later
- * calls do nothing and return 0, so an error is reported once. */
+/* Writes a line and a newline. If the write fails, closes the file and returns a negative errno.
+ * Later calls do nothing and return 0, so the error is reported once. */
 __attribute__((warn_unused_result)) int trace_file_put(struct trace_file *f, const char *line);
 void trace_file_close(struct trace_file *f);
 

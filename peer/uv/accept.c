@@ -109,7 +109,8 @@ static void evict_one(struct uv_accept *a)
             return;
         }
     }
-    /* Unreachable: k is less than the number of half-open connections of the address. */
+    /* Unreachable: the address has more than k half-open connections, so the loop above finds one
+     * to close. */
     assert(false);
 }
 
@@ -357,7 +358,8 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     union uv_address local = {0};
     int n = sizeof local;
     (void)uv_tcp_getsockname(&a->tcp, &local.any, &n);
-    /* This also reads the port of an IPv6 address: sin6_port is at the same offset as sin_port. */
+    /* sin_port also reads the port of an IPv6 address, because it is at the same offset as
+     * sin6_port. */
     a->port = ntohs(local.v4.sin_port);
     return 0;
 }

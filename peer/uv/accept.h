@@ -67,7 +67,8 @@ struct uv_accept
     struct uv_accept_counts counts;
     struct uv_link *slots; /* Array of n_slots links, owned by the caller of uv_accept_slots(). */
     uint32_t n_slots;
-    /* Links in handshake, in no order. The first n_half_open entries are used. */
+    /* Links whose handshake is not complete, in no order. The first n_half_open entries are
+     * used. */
     struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX];
     uint32_t n_half_open;
     struct rate_limit crowd;

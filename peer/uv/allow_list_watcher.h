@@ -43,8 +43,9 @@ struct uv_roster
 __attribute__((warn_unused_result)) int uv_roster_read(struct allow_list *f, const char *path,
                                                        char error[UV_ROSTER_ERROR_MAX]);
 
-/* Passes the list `first` to the node, takes ownership of the list, and starts to watch the file.
- * r->timer must be initialised. After closing the timer the caller calls uv_roster_close(). */
+/* Passes the list `first` to the node, takes ownership of the list, and starts to watch the members
+ * file. r->timer must be initialised. After closing the timer the caller calls
+ * uv_roster_close(). */
 void uv_roster_start(struct uv_roster *r, struct uv_driver *d, const char *path,
                      struct allow_list *first);
 void uv_roster_close(struct uv_roster *r);

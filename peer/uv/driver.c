@@ -208,7 +208,8 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 
 /* ---- Opening the driver ---- */
 
-/* Initialises the driver's own handles except the signal handles. None of these calls can fail. */
+/* Initialises the driver's own handles except the signal handles. None of the initialisations can
+ * fail. */
 static void init_handles(struct uv_driver *d)
 {
     uv_timer_init(d->loop, &d->wake);

@@ -73,8 +73,9 @@ struct uv_driver_config
     void (*stepped)(void *self, const struct node *n, const struct node_event *ev,
                     const struct node_effects *fx);
     void (*measured)(void *self, const struct node_progress *p);
-    /* Writes the node's model and all files that belong to it. Returns NULL if all are stored.
-     * Otherwise returns the file and the reason, valid until the next call. */
+    /* Writes the node's model and all files that belong to the model. Returns NULL if all files are
+     * stored. Otherwise returns a text with the file and the reason, valid until the callback is
+     * called again. */
     const char *(*write_model)(void *self, const struct node *n);
     /* Called when the node and its links have ended, but the caller may still have to write files.
      * Returns the number of milliseconds for which the loop continues before the next call. If the

@@ -32,8 +32,8 @@ struct uv_driver
     struct uv_accept accept;
     struct rejection_log door;
     struct traffic traffic;
-    /* Counts checkpoints that could not be written since the last successful one, and limits
-     * warnings. */
+    /* Counts the checkpoints that could not be written since the last successful write, and limits
+     * the warnings about them. */
     struct log_backoff unkept;
     struct uv_worker worker;
     /* The thread that writes checkpoints. It runs only if config->slots, the checkpoint store, is

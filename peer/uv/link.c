@@ -19,7 +19,8 @@ const struct uv_link_limits uv_link_limits_default = {
 };
 
 enum {
-    /* Interval of TCP keepalives, in seconds. It detects a dead host if heartbeats do not. */
+    /* Interval of TCP keepalives, in seconds. Keepalives detect a dead host if heartbeats do
+     * not. */
     KEEPALIVE_S = 15,
     /* Milliseconds after which unacknowledged bytes end the connection. Heartbeats detect a dead
      * peer earlier. */

@@ -51,8 +51,8 @@ struct rate_limit_entry
 struct rate_limit
 {
     struct rate_limit_limits limits;
-    /* Random secret in the hash of addresses. With the secret an attacker cannot choose addresses
-     * that fall into the same set of the hash table. */
+    /* Random secret in the hash of addresses. Without the secret an attacker cannot choose
+     * addresses that fall into the same set of the hash table. */
     uint64_t salt;
     struct rate_limit_bucket all;
     struct rate_limit_entry at[RATE_LIMIT_SETS][RATE_LIMIT_WAYS];

@@ -15,9 +15,11 @@
 
 enum {
     UV_RESOLVE_MAX = 64, /* Maximum number of addresses of one name. */
-    /* Maximum characters of a host name. Old libuv truncated longer ones (CVE-2024-24806). */
+    /* Maximum number of characters of a host name. Old versions of libuv truncate longer names
+     * (CVE-2024-24806). */
     UV_RESOLVE_HOST_MAX = 253,
-    UV_RESOLVE_TEXT = 64 /* Bytes of a numeric "host:port" including the NUL. */
+    /* Size of the text of a numeric "host:port", in bytes including the NUL. */
+    UV_RESOLVE_TEXT = 64
 };
 
 union uv_address

@@ -13,7 +13,7 @@ static void pump(struct uv_link *l);
 
 /* ---- The queues of messages ---- */
 
-/* Removes the first item of a queue. Keeps the item for a later message, or frees it if
+/* Removes the first item of a message queue. Keeps the item for a later message, or frees it if
  * UV_SESSION_SPARES items are kept already. */
 static void drop_first(struct uv_session *s, enum frame_lane lane)
 {
@@ -40,7 +40,7 @@ static void drop_all(struct uv_session *s, enum frame_lane lane)
         drop_first(s, lane);
 }
 
-/* Returns the smallest unused item with room for n_head bytes, or a new one. NULL: out of
+/* Returns the smallest unused queue item with room for n_head bytes, or a new item. NULL: out of
  * memory. */
 static struct uv_session_item *get_item(struct uv_session *s, size_t n_head)
 {

@@ -101,7 +101,8 @@ void uv_session_read(struct uv_link *l, size_t n);
 /* Queues one message, as uv_link_send() does. May end the link. */
 void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
                      struct packet *body);
-/* Implements uv_link_carried() for an open session. */
+/* Implements uv_link_carried() for an open session: returns the throughput measurements since the
+ * last call. */
 struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us);
 /* Ends the session: sends the queued control messages, then CLOSE, and then half-closes the
  * connection. Queued bulk messages are dropped. */

@@ -23,7 +23,7 @@
 
 enum {
     SPARE_PORTS = 100, /* Number of ports that next_free_port() tries. */
-    SHOWN = 8          /* Hexadecimal digits of a public key that an error text shows. */
+    SHOWN = 8          /* Number of hexadecimal digits of a public key that an error text shows. */
 };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
@@ -45,7 +45,7 @@ int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SE
     c->node.boot = random[0];
     c->node.own_seed = random[1];
     /* The incarnation is the start time in ms, times 2^20. A process that starts later therefore
-     * has a larger incarnation, even if the earlier process has incremented its own. */
+     * has a larger incarnation, even if the earlier process has incremented its own incarnation. */
     c->node.incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20;
     c->node.crypto = &s->crypto;
     c->identity = &s->identity;
@@ -120,8 +120,8 @@ static void set_port(union uv_address *a, uint16_t port)
     a->v4.sin_port = htons(port);
 }
 
-/* Returns whether a socket can be bound to the address. This is possible only on the machine to
- * which the address belongs. */
+/* Returns whether a socket can be bound to the address, which is possible only if the address
+ * belongs to this machine. */
 static bool is_local(const struct addrinfo *found)
 {
     union uv_address a = {0};

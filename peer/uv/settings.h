@@ -46,10 +46,10 @@ struct settings
 };
 
 /* Each of the functions from here to settings_token() sets the fields of *c that its options
- * determine. It returns 0, or a negative errno with a sentence in error[]. settings_begin() must be
- * called first and sets the fields that no option determines. settings_name() must follow
- * settings_listen(), because the default name contains the port. settings_token() must follow
- * settings_identity(). */
+ * determine. Each function returns 0, or a negative errno with a sentence in error[].
+ * settings_begin() must be called first and sets the fields that no option determines.
+ * settings_name() must follow settings_listen(), because the default name contains the port.
+ * settings_token() must follow settings_identity(). */
 int settings_begin(struct settings *s, struct uv_driver_config *c, char error[SETTINGS_ERROR_MAX]);
 int settings_addresses(struct settings *s, struct uv_driver_config *c,
                        char error[SETTINGS_ERROR_MAX]);

@@ -119,7 +119,7 @@ bool syn_filter_is_on(const struct syn_filter *s)
 #ifdef __linux__
 
 enum {
-    ALL = 0x7fffffff, /* Return value of the program: keep all bytes, so the packet passes. */
+    ALL = 0x7fffffff, /* Return value of the BPF program: keep all bytes, so the packet passes. */
     /* Offset of the flags byte in a packet. A filter on a TCP socket gets packets that begin at the
      * TCP header. */
     TCP_FLAGS_AT = 13,
@@ -149,8 +149,8 @@ static void give_back(struct writer *w, uint32_t n)
     put(w, BPF_RET | BPF_K, 0, 0, n);
 }
 
-/* Number of instructions that draw() writes. They keep a random share `kept` of the packets and
- * drop the others. */
+/* Number of instructions that draw() writes. The instructions keep a random share `kept` of the
+ * packets and drop the others. */
 enum { LOT = 4 };
 static void draw(struct writer *w, double kept)
 {

@@ -66,8 +66,8 @@ struct syn_filter_code
 void syn_filter_init(struct syn_filter *s, const struct syn_filter_limits *limits, uint64_t now_ms);
 /* Counts a new connection from address `a`. Returns whether the address is being filtered. */
 bool syn_filter_knock(struct syn_filter *s, const union uv_address *a);
-/* Starts the next window if the current one has ended. Returns true if the program has changed
- * and must be attached again. */
+/* Starts the next counting window if the current window has ended. Returns true if the BPF program
+ * has changed and must be attached again. */
 bool syn_filter_turn(struct syn_filter *s, uint64_t now_ms);
 /* Returns whether any address is filtered. If so, syn_filter_turn() must be called after each
  * window_ms, even if no connection arrives. */

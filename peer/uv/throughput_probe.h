@@ -37,7 +37,7 @@ void uv_carried_init(struct uv_carried *c, int fd);
  * current burst has ended and is recorded. */
 void uv_carried_look(struct uv_carried *c, int fd);
 /* Returns the bursts measured since the last call of this function. A burst that is still in
- * progress is counted up to now, and its rest is a new burst. */
+ * progress is counted up to now, and its rest counts as a new burst. */
 struct uplink_bursts uv_carried_take(struct uv_carried *c, int fd);
 
 /* Acknowledges a complete message at once. Otherwise the kernel may delay the acknowledgement by

@@ -44,7 +44,7 @@ struct uv_worker
     } calls;
 };
 
-/* Starts the thread. Returns 0 or a negative errno. The node is borrowed until
+/* Starts the worker thread. Returns 0 or a negative errno. The node is borrowed until
  * uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
                    const struct uv_worker_calls *calls);

@@ -43,8 +43,9 @@ struct uv_writer
     int64_t time_us, cpu_us;
 };
 
-/* Starts the thread. Returns 0 or a negative errno. *slots is the checkpoint store: the thread owns
- * it from uv_writer_keep() to done(), and the caller otherwise. */
+/* Starts the writer thread. Returns 0 or a negative errno. *slots is the checkpoint store: the
+ * writer thread owns the store from uv_writer_keep() to done(), and the caller owns it at all other
+ * times. */
 __attribute__((warn_unused_result)) int uv_writer_open(
     struct uv_writer *w, uv_loop_t *loop, struct checkpoint_store *slots,
     void (*done)(void *self, const struct uv_writer_result *r), void *self);
