@@ -77,8 +77,8 @@ static int take_layer(struct segment *s, const struct hearsay_layer *l, size_t i
     return HEARSAY_OK;
 }
 
-/* Converts all layers to segments. compress_open() copies the segments, so the caller must free
- * `*segments`. */
+/* Converts all layers to segments. compress_open() copies the segments, so the caller frees
+ * `*segments` after that call. */
 static int take_layers(struct segment **segments, const struct hearsay_layer *layers, size_t n,
                        size_t *floats, char *error)
 {

@@ -32,9 +32,9 @@ struct disk
     int (*unlink)(void *self, const char *name);
     /* Makes renames and deletions in the directory durable. */
     int (*sync_dir)(void *self);
-    /* Reads a whole file into `*bytes`, which the caller frees. Returns -ENOENT; -EFBIG if the file
-     * has more than `most` bytes; -EISDIR for a directory; -ELOOP for a symbolic link; -ENXIO for a
-     * pipe or device. */
+    /* Reads a whole file into `*bytes`, which the caller frees. Returns 0; -ENOENT if there is no
+     * file; -EFBIG if the file has more than `most` bytes; -EISDIR for a directory; -ELOOP for a
+     * symbolic link; -ENXIO for a pipe or device. */
     int (*read)(void *self, const char *name, uint64_t most, uint8_t **bytes, size_t *n);
 };
 

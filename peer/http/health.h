@@ -16,8 +16,9 @@ enum {
     HEALTH_TEXT = 160
 };
 
-/* Both functions return whether the peer is healthy, or ready, at the time now_us of the monotonic
- * clock, in microseconds. They write the reason to `text`, which may be NULL. */
+/* health_live() returns whether the peer is healthy, and health_ready() whether it is ready.
+ * now_us: present time of the monotonic clock, in microseconds. Both write the reason to `text`,
+ * which may be NULL. */
 bool health_live(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 bool health_ready(const struct snapshot *s, int64_t now_us, char text[HEALTH_TEXT]);
 

@@ -26,7 +26,7 @@ struct hosts
 
 /* Adds the host of "host:port", "[address]:port" or "host". IP addresses are not stored, because
  * they are always allowed. A name that is too long, and any name after the first HOSTS_MAX, is
- * ignored: requests for it get 421. */
+ * ignored: requests for such a name get status 421. */
 void hosts_add(struct hosts *h, const char *address);
 /* Returns whether a request with this Host header may be answered. */
 bool hosts_allow(const struct hosts *h, const char *host);

@@ -135,7 +135,7 @@ void channel_remember(struct channel *c, struct replay *answered);
 void channel_close(struct channel *c); /* Wipes all secrets of the channel. */
 
 /* Returns the number of handshake bytes that the channel waits for. 0: the channel is open or has
- * failed, or it must write first. */
+ * failed, or the channel must write a message first. */
 size_t channel_wants(const struct channel *c);
 
 /* Processes exactly channel_wants() bytes of the handshake and writes the reply, if there is one,

@@ -36,7 +36,7 @@ struct sgd_values
     char skew[RUN_SPEC_MAX];
     /* Mini-batch size of one learner. A learner is a model that the process trains. */
     uint32_t batch;
-    uint32_t learners; /* Learners per process (nn/train/learners.h). */
+    uint32_t learners; /* Number of learners per process (nn/train/learners.h). */
     /* Momentum of the common centre of a process's learners. Used if `learners` > 1. */
     double learner_momentum;
     enum optimiser_kind optimiser;

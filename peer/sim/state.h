@@ -66,11 +66,13 @@ struct sim_peer
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us; /* Time of the earliest queued NODE_TIMER event. INT64_MAX: none. */
+    /* Time of the earliest queued NODE_TIMER event that is not outdated. INT64_MAX: none. */
+    int64_t wake_us;
     /* Factor by which the peer's local steps take longer, constant during the run (step_spread and
      * straggler of struct sim_config). */
     double slowness;
-    /* Further factor by which the peer's jobs take longer, set by sim_slow(). 1: normal speed. */
+    /* Additional factor by which the peer's jobs take longer, set by sim_slow(). 1: normal
+     * speed. */
     double fault;
     /* Relative error of the rate of the peer's clock (sim_set_clock()). 0: exact. */
     double clock_error;

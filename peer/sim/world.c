@@ -300,7 +300,7 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
 /* Returns the simulated duration of a peer's job in microseconds:
  *
  *   job with local steps                                  time of these local steps
- *   without, network with sessions                        1/SIM_MIXING of the time of a local step
+ *   no local steps, network with sessions                 1/SIM_MIXING of the time of a local step
  *   no local steps, plain network, --overlap 1            0: a second job does the local steps
  *   no local steps, plain network, otherwise              time of a round's local steps
  */

@@ -203,9 +203,9 @@ static struct session *session_up(struct trace_peer *p, const struct node *n,
 
 /* ---- describing messages ---- */
 
-/* Records a received delta. Returns whether the delta has the epoch of the last delta from the same
- * peer and the round after it. The trace leaves out such a delta. It shows the first delta of an
- * epoch, a repeated delta and a delta after a gap. */
+/* Records a received delta. Returns whether the delta is the direct successor of the last delta
+ * from the same peer: same epoch, next round. The trace leaves out such a delta. It shows the first
+ * delta of an epoch, a repeated delta and a delta after a gap. */
 static bool follows(struct trace_peer *p, const uint8_t id[WIRE_ID_BYTES],
                     const struct wire_delta *d)
 {

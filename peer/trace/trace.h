@@ -31,8 +31,9 @@ struct trace_config
     /* Receives one line, without a newline at its end. */
     void (*line)(void *self, const char *line);
     /* Writes the name of the peer with this identity, and returns true. Returns false if no peer
-     * has this identity. NULL: names come from the member table of the node. A peer that is not in
-     * this table is named by the first bytes of its identity, such as #1a2b3c4d. */
+     * has this identity. If the callback is NULL, names come from the member table of the node. A
+     * peer that is not in this table is named by the first bytes of its identity, such as
+     * #1a2b3c4d. */
     bool (*name)(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE]);
     void *self;        /* First argument of the functions `line` and `name`. */
     bool all;          /* True: all events are written, with times in microseconds. */
@@ -42,7 +43,7 @@ struct trace_config
 struct trace;      /* A trace of one or several peers. Opaque. */
 struct trace_peer; /* The state of a trace for one peer. Opaque. */
 
-/* Returns NULL if memory is exhausted. *c is copied. */
+/* Opens a trace with the configuration *c, which is copied. Returns NULL if memory is exhausted. */
 struct trace *trace_open(const struct trace_config *c);
 /* Frees a trace and the states of its peers. NULL is allowed. */
 void trace_close(struct trace *t);

@@ -222,8 +222,8 @@ static void init_handles(struct uv_driver *d)
     d->on_term.data = d->on_int.data = d->on_hup.data = d->leash.data = d;
 }
 
-/* Initialises the signal handles. Only the first may fail, because libuv opens a pipe for it; the
- * others share this pipe. After an error there is no handle to close. */
+/* Initialises the signal handles. Only the first initialisation may fail, because libuv opens a
+ * pipe for it; the other handles share this pipe. After an error there is no handle to close. */
 static int init_signals(struct uv_driver *d)
 {
     int err = uv_signal_init(d->loop, &d->on_term);

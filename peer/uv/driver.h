@@ -94,8 +94,8 @@ void uv_driver_defaults(struct uv_driver_config *c);
 enum uv_driver_part {
     UV_DRIVER_DOOR,  /* The listening socket could not be opened. */
     UV_DRIVER_LEASH, /* The pipe of config.leash_fd could not be opened. */
-    /* Neither the listening socket nor the parent's pipe failed, but memory, the node, a thread or
-     * a signal handler. */
+    /* A part other than the listening socket and the parent's pipe failed: memory, the node, a
+     * thread or a signal handler. */
     UV_DRIVER_REST
 };
 
@@ -132,9 +132,9 @@ void uv_driver_stop(struct uv_driver *d);
 /* Returns whether all handles are closed, so that the loop no longer refers to the driver. */
 bool uv_driver_done(const struct uv_driver *d);
 int uv_driver_exit_code(const struct uv_driver *d);
-/* Returns whether a thread was still busy at the deadline of the stop and cannot be joined: with a
- * job of the worker, a name lookup or a write. The caller then writes its last files and ends the
- * process with _exit(). */
+/* Returns whether a thread was still busy at the deadline of the stop and cannot be joined. The
+ * thread runs a job, looks up a name or writes a checkpoint. The caller then writes its last files
+ * and ends the process with _exit(). */
 bool uv_driver_stuck(const struct uv_driver *d);
 
 /* Frees the driver. May be called only after uv_driver_done() has returned true. */

@@ -184,8 +184,8 @@ bool settings_move(struct settings *s, struct uv_driver_config *c)
 }
 
 /* Chooses one of the addresses that a name stands for: an address of this machine, preferably one
- * that other machines can call. If no address is of this machine, chooses the first; listening then
- * fails. */
+ * that other machines can call. If no address belongs to this machine, chooses the first address;
+ * listening then fails. */
 static void pick(const struct addrinfo *found, union uv_address *out)
 {
     const struct addrinfo *best = found;

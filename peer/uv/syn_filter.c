@@ -178,8 +178,8 @@ static void put_entries(struct writer *w, const struct syn_filter *s, bool v6)
     give_back(w, ALL);
 }
 
-/* The program drops SYN packets only, because accepted connections inherit the program from the
- * listening socket, and their packets must pass. */
+/* The BPF program drops SYN packets only. Accepted connections inherit the program from the
+ * listening socket, and the packets of these connections must pass. */
 size_t syn_filter_program(const struct syn_filter *s,
                           struct syn_filter_code code[SYN_FILTER_PROGRAM_MAX])
 {

@@ -239,7 +239,7 @@ int uv_writer_keep(struct uv_writer *w, struct state *s, const struct checkpoint
     return 0;
 }
 
-/* Waits at most limit_us for the thread to end. The caller holds the mutex. */
+/* Waits at most limit_us microseconds for the writer thread to end. The caller holds the mutex. */
 static void wait_for_end(struct uv_writer_job *j, int64_t limit_us)
 {
     int64_t end = now_us() + limit_us;
