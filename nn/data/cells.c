@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SEPARATOR_RECORDS = 8 }; /* Number of records that cells_separator() inspects. */
+/* Number of records that cells_separator() inspects to find the separator. */
+enum { SEPARATOR_RECORDS = 8 };
 
 /* A tab counts as a space unless the separator between cells is a tab. */
 static bool is_space(const struct cells *c, uint8_t byte)

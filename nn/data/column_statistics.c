@@ -437,8 +437,8 @@ static void take_classes(struct column_statistics *out, const struct label_set *
     }
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
-    /* Data have at least two classes. One class or none may be left if, for example, enough
-     * members report label 1 but too few report label 0. */
+    /* A data set must have at least two classes. One class or none may be left if, for example,
+     * enough members report label 1 but too few report label 0. */
     if (out->n_classes < 2)
         out->n_classes = 2;
 }

@@ -53,13 +53,12 @@ enum {
 
 #define COLUMNS_FAR 1e6 /* Largest magnitude of a scaled value. Larger values are clamped. */
 
-/* Choice of the divisor of a column's numbers. With COLUMNS_SCALE_STANDARD, the mean is subtracted
- * before the division. */
+/* Choice of the divisor by which the numbers of a column are scaled. */
 enum columns_scale {
     COLUMNS_SCALE_AUTO,     /* No scale was requested: the default of the file format applies. */
-    COLUMNS_SCALE_NONE,     /* The divisor is 1. */
-    COLUMNS_SCALE_STANDARD, /* The divisor is the standard deviation. */
-    COLUMNS_SCALE_MAX,      /* The divisor is the largest magnitude. */
+    COLUMNS_SCALE_NONE,     /* The numbers are not scaled: the divisor is 1. */
+    COLUMNS_SCALE_STANDARD, /* The mean is subtracted, and the divisor is the standard deviation. */
+    COLUMNS_SCALE_MAX,      /* The divisor is the largest magnitude in the column. */
     COLUMNS_SCALES
 };
 extern const char *const columns_scale_name[COLUMNS_SCALES];
@@ -99,8 +98,8 @@ struct column
     /* Value that `offset` gets if the commas in the column's numbers are found to be decimal
      * marks. */
     double comma_offset;
-    size_t n_numbers; /* Number of cells whose mean is `offset`. */
-    bool constant;    /* True: all numbers of the training set are equal. */
+    size_t n_numbers; /* Number of cells from which the mean in `offset` was computed. */
+    bool constant;    /* True: all numbers of this column in the training set are equal. */
     /* Cells of the current set (training or held-out): n_set[0] counts cells with an unknown
      * category, n_set[1] cells with a known category. */
     size_t n_set[2];
@@ -123,7 +122,7 @@ struct columns
     enum columns_scale scale;
     /* True: types and categories of the columns are fixed, so columns_note() adds no category. */
     bool settled;
-    uint32_t n; /* Number of columns, without the label's. */
+    uint32_t n; /* Number of columns, not counting the label's column. */
     /* Number of columns before the label in the file. SIZE_MAX: the table has no label. */
     size_t label;
     struct column *at;

@@ -113,9 +113,9 @@ static int plain_value(const struct table *t, const struct cells_cell *cell, flo
     return number_to_float(v, t->kind->divide, x) ? 0 : -EINVAL;
 }
 
-/* For a table of numbers only, in which the decimal mark is a point. Sets t->point_seen if the
- * cell can only be read with a decimal point. If the point may also separate thousands, stores
- * the first such cell in t->unclear. */
+/* Examines the decimal point in a cell of a table that has numbers only. Sets t->point_seen if the
+ * cell can only be read with a decimal point. If the point may also separate thousands, stores the
+ * first such cell in t->unclear. */
 static void note_point(struct table *t, const struct cells *c, const struct cells_cell *cell,
                        size_t column)
 {

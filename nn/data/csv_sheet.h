@@ -74,7 +74,7 @@ struct table
 __attribute__((warn_unused_result)) int csv_sheet_open(struct table *t, struct sheet *sheet);
 void csv_sheet_close(struct sheet *sheet);
 
-/* Makes `sheet` the file whose rows are read next. */
+/* Selects `sheet` as the file of the table whose rows are read next. */
 void csv_sheet_use(struct table *t, const struct sheet *sheet);
 
 /* Returns the index of a column's value in a stored row. The column must not be the label's. */

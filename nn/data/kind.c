@@ -338,8 +338,8 @@ static bool rows_kind(const char *kind, const struct kind_family *f, struct data
     return true;
 }
 
-/* Parses what follows the name in the kind of a text: the context, which is the length of a
- * sample. */
+/* Parses the number in a kind such as "text/128": the context, which is the length of a sample in
+ * bytes. */
 static bool text_kind(const char *p, struct data_shape *s)
 {
     s->channels = s->width = 1;
@@ -384,8 +384,9 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Returns the family that counts when a kind is compared with another kind. The files of MNIST are
- * IDX files, so MNIST counts as idx if the other kind is open (such as "idx"). */
+/* Returns the family to use when a kind of family f is compared with another kind. The files of
+ * MNIST are IDX files. mnist therefore counts as idx if the other kind is open, such as "idx"
+ * (`open_beside`). */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

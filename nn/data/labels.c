@@ -33,11 +33,11 @@ struct labels
     char list[LABEL_SET_MAX]; /* With LABELS_LIST: text of the labels that are set in `seen`. */
     uint16_t place[LABEL_MAX + 1]; /* With LABELS_LIST: class of each label. */
     bool words;    /* True: while the scheme is not determined, the labels may be names. */
-    bool complete; /* True: `name` has all names, so any other name is refused. */
+    bool complete; /* True: `name` has the names of all classes, so any other name is refused. */
     /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list. */
     bool seen[LABEL_MAX + 2];
     uint32_t n_seen, n_names;
-    char *name[DATA_CLASSES_MAX]; /* The names, in byte order. Owned. */
+    char *name[DATA_CLASSES_MAX]; /* Names of the classes, in byte order. Owned. */
 };
 
 /* ---- Labels that are names ---- */

@@ -39,7 +39,7 @@ struct reader
      * must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
     /* csv: types of the columns. All zero: the reader detects the types and stores them here.
-     * Settled: these types, which come from the training set or from a kind, apply. NULL: all
+     * `settled` true: the types are given, by the training set or a kind, and apply. NULL: all
      * columns are numbers without gaps. */
     struct columns *columns;
     /* csv, libsvm: true if labels that are in the files but not in `kind` are added to the kind

@@ -259,8 +259,8 @@ static void softmax_backward(const struct head *h, const struct block *b, const 
     }
 }
 
-/* Computes d = p^T a for p[rows][keys] and a[rows][d] of a block. With `add`, adds the result to
- * d. */
+/* Backward pass of one block: computes the gradient d = p^T a of the keys or values, from
+ * p[rows][keys] and a[rows][h->d]. `add`: adds the result to d instead. */
 static void keys_backward(const struct head *h, const struct block *b, const float *p,
                           const float *a, size_t a_stride, float *d, bool add)
 {

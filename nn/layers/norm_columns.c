@@ -32,7 +32,9 @@
 enum {
     /* Smallest length of a period (several positions processed as one row), in floats. */
     LONG = 256,
-    BLOCK = 4096 /* Length of a block in floats. A period that is longer is a block by itself. */
+    /* Length of a block in floats. If one period (several positions processed as one row) is
+     * longer, the block is that period. */
+    BLOCK = 4096
 };
 
 /* ---- Spans and periods, which the top of this file defines ---- */

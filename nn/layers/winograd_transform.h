@@ -56,10 +56,12 @@ struct winograd_kernels
     void (*weights_out)(float *g, const float *m, size_t apart);
 };
 
-/* All kernels, the widest vectors first. NULL ends the list. */
+/* The Winograd transforms for each vector width that was compiled, the widest first. NULL ends the
+ * list. */
 extern const struct winograd_kernels *const winograd_all[];
 
-/* Returns the first kernels in the list that this CPU supports, those with the widest vectors. */
+/* Returns the first entry of winograd_all[] that this CPU supports, which has the widest
+ * vectors. */
 const struct winograd_kernels *winograd_kernels(void);
 
 #endif

@@ -33,7 +33,7 @@ double dirichlet_exp(double x)
     double r = x - k * LN2, sum = 1; /* x = k ln 2 + r, with |r| at most ln 2 / 2. */
     for (int i = 14; i >= 1; i--)
         sum = 1 + sum * r / i;
-    return ldexp(sum, k); /* ldexp() multiplies the sum by 2^k without a rounding error. */
+    return ldexp(sum, k); /* ldexp() multiplies by 2^k without a rounding error. */
 }
 
 /* Returns a uniform number in (0, 1), so that its logarithm is finite (0 is excluded). */

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* State shared by the threads. The lock guards all fields below it. A change of `run` starts a run:
- * each thread then processes its part and decrements `busy`. */
+/* State shared by the threads. The lock guards all fields below it. A new value of `run` starts a
+ * call of parallel_for_run(): each thread then processes its part and decrements `busy`. */
 struct parallel_for
 {
     uint32_t n;
@@ -52,8 +52,8 @@ static bool next_run(struct parallel_for *t, uint64_t *last)
     return go;
 }
 
-/* A thread calls this function when it has processed its part of the run. The last thread wakes the
- * caller. */
+/* A thread calls this function when it has finished its part of a parallel_for_run(). The last
+ * thread wakes the caller. */
 static void end_part(struct parallel_for *t)
 {
     pthread_mutex_lock(&t->lock);

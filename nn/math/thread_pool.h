@@ -21,9 +21,9 @@ enum thread_pool_state {
     THREAD_POOL_DONE
 };
 
-/* One job. The caller sets `run` and `self`, and sets the other fields to 0; only the pool uses
- * these. The struct must stay at its address from thread_pool_give() until thread_pool_await()
- * returns. */
+/* One job. The caller sets `run` and `self`, and sets all other fields to 0. Only the pool uses the
+ * other fields. The struct must stay at its address from thread_pool_give() until
+ * thread_pool_await() returns. */
 struct thread_pool_job
 {
     /* Function that does the job. `member` is the number of the thread. 0: the caller's thread. */

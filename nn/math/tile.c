@@ -6,7 +6,7 @@
 
 enum { SLIM_K = 16, SLIM_ROWS = 8 };
 
-/* Inputs and output of one tile. */
+/* Input matrices a and b, bias, and output c of one tile of a matrix product. */
 struct tile_at
 {
     const float *a, *b, *bias;

@@ -276,8 +276,8 @@ int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MO
     norm(b, LAYER_NONE, "bn1");
     for (uint32_t stage = 0; stage < 3; stage++)
         for (uint32_t i = 0; i < (sizes->size[0] - 2) / 6; i++) {
-            /* The array is shorter than BUILD_NAME_MAX, because basic_block() appends the names of
-             * layers, such as ".conv1". */
+            /* `name` is shorter than BUILD_NAME_MAX, because basic_block() appends the names of
+             * layers, such as ".conv1", to it. */
             char name[BUILD_NAME_MAX - 12];
             snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1, (unsigned)i);
             basic_block(b, 16u << stage, name);

@@ -48,9 +48,10 @@ float *model_forward(const struct model *m, const struct model_pass *p)
     return p->arena + p->plan->out[m->n_layers - 1];
 }
 
-/* Returns the memory for the gradient of layer `of`'s output, for layer i, which reads that output.
- * NULL: the gradient is not needed. Backward passes run in descending order: the reader that runs
- * first overwrites the gradient, and the other readers add to it. *add: layer i must add. */
+/* Layer i reads the output of layer `of`. Returns where layer i must store the gradient of that
+ * output. NULL: the gradient is not needed. Backward passes run in descending order. The first
+ * reader of an output overwrites the gradient, and all other readers add to it. *add: layer i must
+ * add. */
 static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *add)
 {
     const struct model_plan *a = p->plan;

@@ -63,8 +63,8 @@ static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
     return 0;
 }
 
-/* Gives the shard the samples that the table assigns to `owner`. If there are none, the shard gets
- * the whole set. */
+/* Gives the shard the samples that `owner` has in the table of owners. If `owner` has no sample,
+ * the shard gets the whole set. */
 static int hold_owned(struct shard *s, uint64_t owner)
 {
     size_t count = shard_owners_count(s->owners, owner);

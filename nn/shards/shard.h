@@ -46,8 +46,8 @@ struct shard
 {
     struct shard_spec spec;
     uint64_t seed, peer; /* Run seed and peer key, which determine the order of samples. */
-    /* Number of batches of a round from `post_local` to `one_step_from` - 1. Other rounds have one
-     * batch. */
+    /* Number of batches per round in the rounds from `post_local` to `one_step_from` - 1. All other
+     * rounds have one batch. */
     uint32_t local_steps;
     /* Number of rounds at the start of the run in which a round has only one batch (post-local
      * SGD). */

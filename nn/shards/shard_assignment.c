@@ -410,8 +410,8 @@ static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_
     return v;
 }
 
-/* Removes the owners that are not in keys[]. Lists the samples that thereby lose their owner in
- * scratch[], and returns their number. */
+/* Removes the owners that are not in keys[], the live members. Lists the samples that thereby lose
+ * their owner in scratch[], and returns the number of these samples. */
 static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys)
 {
     size_t n = 0;
@@ -424,7 +424,7 @@ static size_t orphan(struct shard_owners *o, const uint64_t *keys, size_t n_keys
     return n;
 }
 
-/* Changes the owners from the previous members to keys[]. Members that stay compete only for
+/* Replaces the previous members by the live members keys[]. Members that stay compete only for
  * samples that have lost their owner. New members compete for all samples. */
 static void change_members(struct shard_owners *o, const uint64_t *keys, size_t n)
 {

@@ -76,7 +76,8 @@ static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
     double back = -1;
     for (int digits = 1; digits <= 17 && back != alpha; digits++) {
         snprintf(text, SHARD_SPLIT_MAX, "dirichlet:%.*g", digits, alpha);
-        /* A spelling with an exponent, such as 1e+02, is refused. */
+        /* A number that was printed with an exponent, such as 1e+02, is not accepted: more digits
+         * are tried. */
         back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL);
     }
 }

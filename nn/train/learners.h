@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
+struct state; /* An object that reads or writes a checkpoint (nn/math/state.h). */
 
 enum { LEARNERS_MAX = 64 };
 

@@ -27,8 +27,8 @@ struct rates
 {
     float lr, decay;
     float momentum; /* Momentum factor. Adam: beta1. */
-    /* SGD: factors of the old m and of the gradient in the update. gain of Adam: 1 - beta1, or 1
-     * with constant moments. */
+    /* SGD multiplies the old momentum m by `pull` and the gradient by `gain`. Adam does not use
+     * `pull`, and its gain is 1 - beta1, or 1 with MOMENTUM_HELD. */
     float pull, gain;
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     /* Adam: 1 / sqrt(1 - beta2^t) of step number t, the correction of the second moment. */
@@ -94,8 +94,8 @@ VEC_CLONES static void step_held(const struct place *p, const struct rates *r, s
         x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
 }
 
-/* SGD with a correction (tracking_momentum.h), in either form of momentum. Without the correction
- * and in plain form, x and m get the same bits as in step_plain(). */
+/* One step of SGD with a correction (tracking_momentum.h), with plain or Nesterov momentum. If the
+ * correction is 0 and the momentum is plain, x and m get the same bits as in step_plain(). */
 VEC_CLONES static void step_tracked(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m, *restrict sum = p->sum;

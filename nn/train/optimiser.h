@@ -57,7 +57,8 @@ enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 
 /* How a step uses the momentum m, and with Adam the second moment v. */
 enum momentum_use {
-    MOMENTUM_UPDATED, /* The step updates m and v, and then uses them. */
+    /* The step first updates the moments m and v, and then moves the model by the new moments. */
+    MOMENTUM_UPDATED,
     /* The step does not change m and v. Adam then has the formulas of quasi_global.h. */
     MOMENTUM_HELD,
     MOMENTUM_IGNORED /* SGD only: the step does not use m. */

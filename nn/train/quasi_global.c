@@ -5,8 +5,9 @@
 
 #include <math.h>
 
-/* Sets `m = mu * m + share * (from - to)`. `from` and `to` are the models before and after a round,
- * mu is the momentum factor, and `share` is (1 - mu) / way. */
+/* Sets `m = mu * m + share * (from - to)`. `from` and `to` are the models before and after a
+ * round, and mu is the momentum factor. `share` is (1 - mu) / (learning rate * local steps of the
+ * round). */
 VEC_CLONES static void learn_sgd(float *restrict m, const float *restrict from,
                                  const float *restrict to, float mu, float share, size_t n)
 {

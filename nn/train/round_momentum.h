@@ -6,13 +6,13 @@
 
 #include "nn/train/momentum_kind.h"
 
-struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
+struct state; /* An object that reads or writes a checkpoint (nn/math/state.h). */
 
 extern const struct momentum_kind momentum_local;
 /* All kinds, terminated by NULL, in the order of the choices of the run key `momentum-kind`. */
 extern const struct momentum_kind *const momentum_kind_all[];
 
-/* State of a kind that learns from the change of the model over a round. */
+/* State of a kind of momentum that learns from the change of the model over a round. */
 struct round_momentum
 {
     const struct momentum_kind *kind;
@@ -31,9 +31,9 @@ __attribute__((warn_unused_result)) int round_momentum_init(struct round_momentu
                                                             size_t n);
 void round_momentum_close(struct round_momentum *q);
 
-/* Begins round `round`. `u`: vectors x, m and v and the learning rate of this round. n_steps:
- * number of local steps of this round. If the last call was for round - 1, the kind learns from the
- * change of the model since that call. Returns true if it has learnt. */
+/* Begins round `round`. `u`: the vectors x, m and v and the learning rate of this round. n_steps:
+ * number of local steps of this round. If the last call was for round - 1, the momentum is updated
+ * by the change of the model since that call. Returns true if the momentum was updated. */
 bool round_momentum_begin(struct round_momentum *q, const struct optimiser *o,
                           const struct optimiser_step *u, uint64_t round, uint32_t n_steps);
 

@@ -1,4 +1,5 @@
-/* nn/train/tracking_momentum.c -- the correction that removes a peer's own bias from its steps. */
+/* nn/train/tracking_momentum.c -- Momentum Tracking: corrects the steps of a peer for the bias of
+ * its own data. */
 #include "nn/train/tracking_momentum.h"
 
 #include "nn/math/state.h"

@@ -58,17 +58,20 @@
 
 #include "nn/train/momentum_kind.h"
 
-struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
+struct state; /* An object that reads or writes a checkpoint (nn/math/state.h). */
 
 extern const struct momentum_kind momentum_tracking;
 
 /* State of Momentum Tracking except u: vectors of n trained parameters, 0 at first. */
 struct tracking_momentum
 {
-    float *companion;  /* v, which peers exchange and mix. */
-    float *direction;  /* s, the mean direction of the last round. In a round: sum of directions. */
-    float *correction; /* c of the current or last round. */
-    size_t n;          /* Number of trained parameters. */
+    float *companion; /* The vector v, which peers exchange and mix. */
+    /* The vector s: mean direction of the last round. During a round: sum of the directions so
+     * far. */
+    float *direction;
+    /* The correction c of the current round, or of the last round that has ended. */
+    float *correction;
+    size_t n; /* Number of trained parameters. */
 };
 
 /* Allocates the state. Returns 0 or -ENOMEM. tracking_momentum_close() also accepts a struct of

@@ -35,12 +35,12 @@ struct trainer_report
     bool abandoned;
 };
 
-struct state; /* Reader or writer of a checkpoint (nn/math/state.h). */
+struct state; /* An object that reads or writes a checkpoint (nn/math/state.h). */
 
 /* A trainer as the node sees it: the properties of its model, and then its functions. */
 struct trainer
 {
-    size_t n_params; /* Length of x, in floats. */
+    size_t n_params; /* Number of floats of the parameter vector x. */
     /* Segments of x: one per tensor. Borrowed from the trainer. Segments that are not trained come
      * last, so the trained parameters are the first segments_trained() floats of x. */
     const struct segment *segments;
@@ -52,11 +52,13 @@ struct trainer
      * first. Memory of the trainer. steps() and state() use it, and between the calls the node
      * mixes it. NULL: peers exchange x only. */
     float *companion;
-    /* True: the node keeps the sum of the companions over the peers, also if peers die or return.
-     * If an edge is reset or closed, the node takes back the changes of the companion by this edge
-     * (gossip/mixers/mixing.h). A new peer must begin with a companion of 0. */
+    /* True: the node keeps the sum of the companion vectors over all peers, also if peers die or
+     * return. If an edge is reset or closed, the node takes back the changes of the companion
+     * vector by this edge (gossip/mixers/mixing.h). A new peer must begin with a companion vector
+     * of 0. */
     bool conserved;
-    void *self; /* First argument of all functions below. */
+    /* The trainer's own state: the first argument of each function pointer of this struct. */
+    void *self;
     /* Loss, in nats, of a model that gives every answer the same probability: ln(number of
      * answers). 0: not defined. */
     double guess;
