@@ -350,8 +350,8 @@ static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struc
     size_t at[2] = {0};
     if (all == NULL)
         return -ENOMEM;
-    /* Each turn of the loop finds the next larger category and counts the members that have it. The
-     * members' lists are sorted. */
+    /* Each turn of the loop finds the next larger category in the members' lists, and counts the
+     * members whose lists contain it. */
     for (uint64_t next = 0;; next++) {
         uint64_t least = UINT64_MAX;
         size_t n_have = 0;

@@ -268,8 +268,8 @@ static struct kind_rows get_head(struct in *in, struct column_statistics *m, uin
     return k;
 }
 
-/* Returns true if name i of l is exactly the bytes p[0..n). If it is not, schema_names_add() has
- * changed the name, for example by removing spaces, so the sender did not encode it in the only
+/* Returns true if name i of the list l is exactly the bytes p[0..n). Otherwise schema_names_add()
+ * has changed the name, for example by removing spaces, so the sender did not encode it in the only
  * valid form. */
 static bool is_spelled(const struct schema_names *l, size_t i, const uint8_t *p, size_t n)
 {

@@ -111,8 +111,9 @@ struct column
 /* Statistics of a column's numbers. All zero: the column has no numbers. */
 struct column_moments
 {
-    double n, mean; /* Count of the numbers, without gaps, and their mean. */
-    double m2;      /* Sum of the squared distances from the mean. */
+    /* Number of cells with a number (gaps are not counted), and the mean of these numbers. */
+    double n, mean;
+    double m2; /* Sum of the squared distances of the numbers from their mean. */
     double low, high;
 };
 
@@ -200,8 +201,8 @@ bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs);
 __attribute__((warn_unused_result)) int columns_parse(struct columns *c, const char *text,
                                                       enum columns_scale scale);
 
-/* Rounds the deviation to two digits, and the mean to the decimal place of the deviation's second
- * digit. */
+/* Rounds the deviation to two significant digits, and the mean to the decimal place of the second
+ * of these digits. */
 void columns_round(double *mean, double *deviation);
 
 #endif

@@ -56,7 +56,7 @@
  * the same files. */
 enum data_held_out {
     DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
-    DATA_HELD_FILES, /* Files recognised by their names, or named by test=. */
+    DATA_HELD_FILES, /* All samples of the files that are held out by their names or by test=. */
     DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
     /* All samples of the model's training files, because the training held out no sample. */

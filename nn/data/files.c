@@ -235,7 +235,8 @@ enum look {
     LOOK_OTHER, /* The file does not begin like the format. */
     LOOK_EMPTY, /* The file is empty. */
     LOOK_SO,    /* The file begins like the format. */
-    LOOK_NAMED  /* The file has the name of the format but does not begin like it. */
+    /* The name of the file suggests the format, but the file does not begin like the format. */
+    LOOK_NAMED
 };
 
 /* Reads the first bytes of a file, at most FILES_HEAD, and sets *look to the result of comparing
@@ -442,7 +443,7 @@ static void keep_named(struct files *f, bool held_out)
     filter(f, keep_held_out, &held_out);
 }
 
-/* Returns the number of files that are named as held out. */
+/* Returns how many files in the list have a name that says "held out" (files_held_out()). */
 static size_t count_held_out(const struct files *f)
 {
     size_t n = 0;

@@ -8,9 +8,10 @@
 
 /* How the files of a format are found in a directory. */
 enum data_files {
-    DATA_FILES_NONE,   /* No files: the program generates the samples. */
-    DATA_FILES_IDX,    /* Pairs of images and labels, recognised by their names. */
-    DATA_FILES_BINARY, /* Recognised by the ending .bin, or else by their first bytes. */
+    DATA_FILES_NONE, /* No files: the program generates the samples. */
+    DATA_FILES_IDX, /* Pairs of a file of images and a file of labels, recognised by their names. */
+    /* Files whose names end in .bin. If there are none: files that begin like the format. */
+    DATA_FILES_BINARY,
     DATA_FILES_BY_LOOKS
 };
 

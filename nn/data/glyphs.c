@@ -175,8 +175,9 @@ static float cosine(float turns)
  * affine map places it. */
 struct warp
 {
-    float bend_x[5], bend_y[5];             /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
-    float amplitude[2], angle[2], phase[2]; /* Sine waves, one for each coordinate. */
+    float bend_x[5], bend_y[5]; /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
+    /* Sine waves that bend the glyph: [0] in the x direction, [1] in the y direction. */
+    float amplitude[2], angle[2], phase[2];
     float xx, xy, yx, yy, dx, dy; /* Affine map from the box [-1, 1] x [-1, 1] to the image. */
 };
 

@@ -104,7 +104,7 @@ struct kind_rows
     uint64_t hash; /* Hash of the sorted label names. Only with LABELS_NAMES. */
     /* Text of the labels (nn/data/label_set.h), if the scheme is LABELS_LIST. Otherwise "". */
     char list[LABEL_SET_MAX];
-    double divide; /* Divisor of every value. */
+    double divide; /* Number by which every value in the files is divided. */
     /* Scale of the columns. COLUMNS_SCALE_AUTO: the columns are not scaled, and the next two fields
      * are unused. */
     enum columns_scale scale;

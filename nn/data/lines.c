@@ -77,8 +77,8 @@ int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t
                       (unsigned long long)spot->line, where, quote_bytes(found, n).text, wanted);
 }
 
-/* The numbers of the files take four bytes of memory per row. They are not stored if there is only
- * one file. */
+/* Storing the file of each row takes four bytes per row. If there is only one file, nothing is
+ * stored. */
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 {
     d->n_files = (uint32_t)n_files;

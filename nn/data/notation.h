@@ -51,8 +51,8 @@ struct notation_number
  * NOTATION_NUMBER. */
 enum notation_look notation_look(const uint8_t *p, size_t n, struct notation_number *w);
 
-/* Returns the value of the number w, read in any of `notations`. These bits must all be in
- * w->notations and have the same decimal mark. */
+/* Returns the value of the number w, read in one of the notations in the bit mask `notations`. All
+ * bits of the mask must be set in w->notations and stand for the same decimal mark. */
 double notation_value(const struct notation_number *w, uint32_t notations);
 
 #endif

@@ -24,8 +24,8 @@ struct choice
     size_t at, taken;
 };
 
-/* Returns whether the next sample is held out. The probability is chosen so that exactly k of n
- * samples are held out in the end. */
+/* Returns whether the next sample is held out. The choice is random, but when all n samples have
+ * been decided, exactly k are held out. */
 static bool choose(struct choice *c)
 {
     double u = (double)(rng_at(SPLIT_KEY, c->at) >> 11) * 0x1p-53;

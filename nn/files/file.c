@@ -35,8 +35,9 @@ struct file
 {
     int fd;
     bool gzip;
-    bool ended;    /* gzip: the end of the last member was reached, and its checksum is right. */
-    uint64_t size; /* Size on disk when the file was opened. It may grow later. */
+    bool ended; /* gzip: the end of the last member was reached, and its checksum is right. */
+    /* Size of the file on disk when it was opened, in bytes. The file may grow later. */
+    uint64_t size;
     uint64_t done; /* Number of bytes on disk that have been read. */
     /* Value of `done` at the last progress report. UINT64_MAX: the end was reported. */
     uint64_t said;

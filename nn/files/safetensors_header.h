@@ -67,10 +67,10 @@ struct safetensors_rules
     size_t header_max;  /* Largest size of a header, in bytes of JSON. */
 };
 
-/* The text of a header, as it is written to a file. */
+/* JSON text of a header, as it is written to a file. */
 struct safetensors_text
 {
-    char *text; /* The bytes of the text, without a NUL at the end. */
+    char *text; /* The bytes of the JSON text, without a NUL at the end. */
     size_t n;
 };
 

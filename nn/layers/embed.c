@@ -67,7 +67,8 @@ static void embed_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* Sets sum[c] to the sum of some rows of d[][c], those with an index in rows[]. */
+/* Adds up those rows of d[][c] whose indices are in rows[0..n_rows). Writes the sum of each column
+ * to sum[0..c). */
 VEC_CLONES static void sum_rows(float *restrict sum, const float *restrict d, size_t c,
                                 const uint32_t *rows, size_t n_rows)
 {

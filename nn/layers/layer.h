@@ -34,7 +34,7 @@ enum {
 
 enum layer_kind {
     LAYER_DENSE,  /* Dense layer: out = in * weight^T + bias, at every position. */
-    LAYER_SPARSE, /* Dense layer on sparse rows. Only the first layer of a model. */
+    LAYER_SPARSE, /* Dense layer on sparse rows. Allowed only as the first layer of a model. */
     LAYER_CONV,   /* Convolution with a square kernel and zero padding. */
     /* Normalisation by batch, group or position. Then the second input `with` is added, and ReLU is
      * applied if `relu`. */

@@ -84,8 +84,8 @@ VEC_CLONES static void row_out(const struct row *k)
             out[j] = out[j] < 0.0f ? 0.0f : out[j];
 }
 
-/* Training and evaluation give the same output, because each position is normalised by itself. The
- * statistics are stored only for the backward pass. */
+/* Training and evaluation compute the same output, because layer norm normalises each position by
+ * itself. The statistics are stored only for the backward pass. */
 static void place_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t rows = p->n * shape_places(l->in), c = l->in.c;

@@ -1,4 +1,4 @@
-/* nn/math/half.c -- converts between float32 and the two 16-bit formats. */
+/* nn/math/half.c -- converts between float32 and the 16-bit formats float16 and bfloat16. */
 #include "nn/math/half.h"
 
 #include <string.h>

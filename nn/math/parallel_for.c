@@ -67,8 +67,8 @@ static void *member_main(void *arg)
     struct member *m = arg;
     uint64_t last = 0;
     while (next_run(m->team, &last)) {
-        /* Reading `work` and `self` needs no lock. The caller does not change them before all parts
-         * of this run have ended. */
+        /* Reading `work` and `self` needs no lock: the caller does not change them before all
+         * threads have finished their parts. */
         m->team->work(m->team->self, m->part);
         end_part(m->team);
     }

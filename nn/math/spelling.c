@@ -41,8 +41,8 @@ size_t spelling_distance(const char *a, const char *b)
                 && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
         }
-        /* Three rows of the table are kept. The memory of the oldest row is used for the next
-         * one. */
+        /* Only the last two rows of the table of distances and the current row are kept. The memory
+         * of the oldest row is used for the next row. */
         size_t *spare = before;
         before = last;
         last = now;

@@ -51,7 +51,8 @@ const char *spelling_question(const struct spelling *n, char *out, size_t cap);
  * mean topk:0.1?". */
 struct spelling_specs
 {
-    /* Returns the name number i, or NULL if there are no more names. */
+    /* Returns name number i of the list of valid names, from 0, or NULL if there are no more
+     * names. */
     const char *(*name)(size_t i);
     /* Returns whether a spec is valid. NULL: specs are not checked. If the suggestion with its
      * value is not valid, only the name is suggested. */

@@ -66,7 +66,8 @@ struct tile_kernels
     void (*product)(const struct tile_product *t);
 };
 
-/* All kernels, the widest vectors first. NULL ends the list. */
+/* The tile kernels for each vector width that was compiled, the widest first. NULL ends the
+ * list. */
 extern const struct tile_kernels *const tile_all[];
 
 /* Returns the vector width, in floats, of the kernels that tile_product() uses on this CPU. */

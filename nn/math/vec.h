@@ -90,10 +90,10 @@ void vec_add_diff(float *y, float s, const float *b, const float *a, size_t n);
 /* Computes v = m v + s (b - a), then y += v: a mixing step with momentum. */
 void vec_add_heavy(float *y, float *v, float m, float s, const float *b, const float *a, size_t n);
 
-/* Returns true if no element is NaN or infinite. */
+/* Returns true if no element of a[0..n) is NaN or infinite. */
 bool vec_finite(const float *a, size_t n);
 
-/* Returns a 64-bit hash of the bits of a. -0 and +0 have different bits. */
+/* Returns a 64-bit hash of the bits of a[0..n). 0 and -0 have different bits. */
 uint64_t vec_hash(const float *a, size_t n);
 
 #endif

@@ -41,9 +41,9 @@ static inline float vec_math_select(bool yes, float a, float b)
 }
 
 /* Returns e^r - 1, where x = k ln 2 + r, and sets *power = k << 23, which the caller adds to the
- * bits of a float. Valid for |x| < 2^20; the result is arbitrary beyond. Adding 1.5 * 2^23 rounds
- * to an integer, which is then in the low bits of the sum. ln 2 is split in two constants. The
- * first has 16 bits, so that k times it is exact. */
+ * bits of a float. Valid for |x| < 2^20; the result is arbitrary beyond. Adding 1.5 * 2^23 rounds a
+ * float to an integer, which is then in the low bits of the sum. ln 2 is split into two constants.
+ * The first constant has 16 bits, so that its product with k is exact. */
 static inline float vec_math_expm1(float x, uint32_t *power)
 {
     const float shift = 0x1.8p23f;

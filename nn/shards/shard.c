@@ -138,7 +138,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     return -EINVAL;
 }
 
-/* If the call fails, the shard owns no memory, and shard_close() need not be called. */
+/* If shard_open() fails, the shard owns no memory, and shard_close() need not be called. */
 int shard_open(struct shard *s, const struct shard_config *config, const struct dataset *set,
                char error[DATA_ERROR_MAX])
 {

@@ -11,7 +11,8 @@ VEC_CLONES static void add_momentum(float *restrict u, const float *restrict fro
     for (size_t i = 0; i < n; i++) {
         float kept = beta * u[i];
         u[i] = kept + (from[i] - x[i]);
-        /* The result is `from - u`, computed without the rounding error of `from - x`. */
+        /* x - beta u equals `from - u` with the new u, but without the rounding error of `from -
+         * x`. */
         x[i] -= kept;
     }
 }

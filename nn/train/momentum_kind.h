@@ -34,10 +34,10 @@ struct round_change
 {
     const float *begin; /* Model x(t) before the local steps of round t. */
     float *x; /* In: model after the exchange of round t. Out: model of the next local steps. */
-    float *m; /* Momentum. Adam: first moment. */
+    float *m; /* Momentum vector. Adam: first moment. */
     float *v; /* Adam: second moment. SGD: NULL. */
     size_t n;
-    double way; /* Learning rate of round t times its number of local steps. Above 0. */
+    double way; /* Learning rate of round t times the number of local steps of round t. Above 0. */
     const struct optimiser *optimiser;
 };
 
@@ -58,7 +58,8 @@ struct momentum_kind
     /* True: the kind uses the companion vector of the trainer (trainer.h), which peers exchange and
      * mix in addition to the model. */
     bool exchanged;
-    /* True: the companion is the vector v of Momentum Tracking. False: it is the momentum. */
+    /* True: the companion vector is the vector v of Momentum Tracking. False: it is the
+     * momentum. */
     bool tracked;
     /* Updates momentum and model from the change of the model over a round. NULL: the local steps
      * update the momentum. */
