@@ -26,7 +26,9 @@ struct cells
     /* True: the first line of the file is, for example, "sep=;", which names the separator. */
     bool separator_said;
     struct lines_spot spot; /* File and first line of the current record, for error messages. */
-    uint64_t next_line;     /* Number of the line at p. A cell in quotes may span several lines. */
+    /* Number of the line that contains the byte at p, from 1. A cell in quotes may span several
+     * lines. */
+    uint64_t next_line;
 };
 
 /* A cell, without the spaces and quotes around its text. */

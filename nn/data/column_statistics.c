@@ -248,8 +248,9 @@ struct pool
 {
     const struct column_statistics *const *of;
     size_t n;
-    uint32_t liars; /* Number of members whose statistics may be false. Less than n. */
-    double *value;  /* Scratch memory for one number per member. */
+    /* Number of members whose statistics may be false. Less than n, the number of all members. */
+    uint32_t liars;
+    double *value; /* Scratch memory for one number per member. */
 };
 
 static int compare(const void *a, const void *b)

@@ -12,8 +12,8 @@ size_t image_set_most(const struct dataset *d)
     return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1;
 }
 
-/* The result is at least 1, because the limits of height and width keep an image smaller than
- * IMAGE_SET_STEP. */
+/* image_set_step() returns at least 1, because the limits of height and width keep an image smaller
+ * than IMAGE_SET_STEP bytes. */
 size_t image_set_step(const struct dataset *d)
 {
     return IMAGE_SET_STEP / dataset_dim(d);

@@ -18,7 +18,7 @@ enum {
 struct image_set
 {
     struct dataset *d; /* The set to fill. Its shape is known; n counts the images read so far. */
-    size_t cap;        /* Number of images that fit into the memory. */
+    size_t cap;        /* Number of images for which memory is allocated. */
     bool by_file;      /* True: store the file that each image is from. */
 };
 

@@ -24,7 +24,7 @@ struct pass
 {
     const struct kind_rows *kind;
     const char *kind_text;
-    uint32_t most; /* Largest valid index. */
+    uint32_t most; /* Largest valid index of a feature. */
     /* Labels recorded by the first pass. NULL in libsvm_looks(), which accepts any label and
      * index. */
     struct labels *labels;
@@ -33,7 +33,7 @@ struct pass
     struct lines_spot spot;
     uint64_t blank; /* Number of the last empty line of this file, from 1. 0: none. */
     size_t n_rows, n_entries, longest;
-    uint32_t largest; /* Largest index read so far. */
+    uint32_t largest; /* Largest index of a feature that was read so far. */
 };
 
 /* A piece of a line of the file: the bytes [p, end). */

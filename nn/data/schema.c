@@ -431,8 +431,8 @@ static void match_order(const struct match *m, size_t label)
 }
 
 /* Checks that the column names found in the header, put into the schema's order, have the schema's
- * hash. If so, the schema takes these names. Exception: if the schema has a label and these rows
- * have none, the schema does not take the names. */
+ * hash. If so, the schema takes these names. Exception: the schema does not take the names if it
+ * has a label and the rows below the header have none. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};

@@ -49,8 +49,9 @@ struct schema
     /* Names of the n columns, then the label's name if has_label. Empty: the names are not
      * known. */
     struct schema_names names;
-    bool has_label;              /* True: the label's name or tag is known. */
-    char tags[COLUMNS_TEXT_MAX]; /* Tags of the n names and of the label's name. "": not known. */
+    bool has_label; /* True: the label's name or tag is known. */
+    /* Tags (short hashes) of the n names and of the label's name. "": not known. */
+    char tags[COLUMNS_TEXT_MAX];
 };
 
 /* Values of schema_found.place for columns that are no inputs of the model: the label's column

@@ -64,7 +64,8 @@ const char *replace_why(int err);
  * read a file and then replace it. */
 void replace_protect_inputs(void);
 
-/* Adds the open file `fd` to the inputs. Does nothing before replace_protect_inputs(). */
+/* Adds the open file `fd` to the program's inputs, which replace_begin() refuses to overwrite. Does
+ * nothing unless replace_protect_inputs() was called before. */
 void replace_add_input(int fd);
 
 /* Syncs a directory to the disk, so that the names in it are durable. Returns 0, also if the file

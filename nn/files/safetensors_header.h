@@ -45,7 +45,7 @@ enum safetensors_dtype {
 /* One tensor as the header describes it. */
 struct safetensors_tensor
 {
-    const char *name; /* Name, borrowed from the JSON. */
+    const char *name; /* Name of the tensor, borrowed from the JSON. */
     /* Position in the data: the tensor's first byte, and the byte after its last one. */
     uint64_t begin, end;
     uint32_t n_dims;

@@ -1,5 +1,6 @@
 /* nn/layers/norm_block.c -- the inner loops of batch and group norm: sums over a block, the forward
- * formula (x - mean) scale + bias, and the backward formula g scale - (x - mean) slope - level. */
+ * formula (x - mean) scale + bias, and the backward formula g scale - (x - mean) slope - level,
+ * where g is the gradient of the output. */
 #include "nn/layers/norm_block.h"
 
 #include "nn/math/vec.h"

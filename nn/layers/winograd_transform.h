@@ -24,8 +24,9 @@ struct winograd_strip
     size_t channels; /* Number of floats from one position of the map to the next. */
     /* Number of channels to process, starting at the pointers `matrix`, `in` and `out`. */
     size_t columns;
-    size_t apart;  /* Number of floats from one of the 16 matrices to the next. */
-    float *matrix; /* In the first of the 16 matrices, the row of the strip's first tile. */
+    size_t apart; /* Number of floats from one of the 16 matrices to the next. */
+    /* Address of the row for the strip's first tile, in the first of the 16 matrices. */
+    float *matrix;
     /* in: rows of the map to read, 4 rows of the inputs or 2 rows of the output's gradient. */
     const float *in[4];
     float *out[2];

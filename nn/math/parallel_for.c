@@ -1,5 +1,5 @@
-/* nn/math/parallel_for.c -- threads that wait for a run, each process one part of it, and wait
- * again.
+/* nn/math/parallel_for.c -- threads that wait for a run (one call of parallel_for_run()), process
+ * one part of it each, and wait again.
  *
  *   caller   run++, busy = n - 1, wake all ... part 0 ...  wait until busy is 0
  *   thread   wait for a new run ... its part ... busy--, the last one wakes the caller

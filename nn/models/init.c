@@ -17,8 +17,8 @@ static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes 
     [MODEL_GPT] = build_gpt,
 };
 
-/* The spec and the data may come from different peers. The build functions check that they fit each
- * other. If this function fails, it has freed the partly built model. */
+/* The spec and the data may come from different peers. The build functions check that the spec fits
+ * the data. If model_init() fails, it has freed the partly built model. */
 int model_init(struct model *m, const char *spec, enum model_norm norm,
                const struct data_shape *data, char error[MODEL_ERROR_MAX])
 {

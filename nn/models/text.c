@@ -87,8 +87,8 @@ int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL
     add_per_time(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
     build_normal(b, 0.02);
     for (uint32_t i = 0; i < layers; i++) {
-        /* The array is shorter than BUILD_NAME_MAX, because block() appends the names of layers,
-         * such as ".attn.c_attn". */
+        /* `name` is shorter than BUILD_NAME_MAX, because block() appends the names of layers, such
+         * as ".attn.c_attn", to it. */
         char name[BUILD_NAME_MAX - 12];
         snprintf(name, sizeof name, "transformer.h.%u", (unsigned)i);
         block(b, width, 0.02 / sqrt(2.0 * layers), name);

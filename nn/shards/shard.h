@@ -97,10 +97,10 @@ void shard_close(struct shard *s);
 __attribute__((warn_unused_result)) int shard_members(struct shard *s, const uint64_t *keys,
                                                       size_t n, uint64_t own);
 
-/* Returns how many steps of the run come before step `step` of round `round`. */
+/* Returns how many local steps of the run come before step `step` of round `round`. */
 uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step);
 
-/* Returns how many steps of the run come before round `round`, in units of `local_steps`. */
+/* Returns the number of local steps of the run before round `round`, divided by `local_steps`. */
 double shard_rounds(const struct shard *s, uint64_t round);
 
 /* Writes the numbers of the samples of one batch to indices[0..batch), batch >= 1. The batch is

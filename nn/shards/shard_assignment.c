@@ -149,11 +149,11 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
     for (size_t i = 0; i < set->n; i++)
         if (set->labels[i] + 2u <= n_classes)
             first[set->labels[i] + 2]++;
-    /* After this loop, first[c + 1] is the start of class c. */
+    /* After this loop, first[c + 1] is the position in scratch[] of the first sample of class c. */
     for (uint32_t c = 2; c <= n_classes; c++)
         first[c] += first[c - 1];
-    /* This loop moves first[c + 1] from the start of class c to its end, where class c + 1
-     * starts. */
+    /* This loop increases first[c + 1] from the position of the first sample of class c to the
+     * position after its last sample, where class c + 1 starts. */
     for (size_t i = 0; i < set->n; i++)
         o->scratch[first[set->labels[i] + 1]++] = (uint32_t)i;
     for (uint32_t c = 0; c < n_classes; c++)
@@ -300,7 +300,7 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
  * dirichlet and label:K, by_class[] of the table contains further values of the member. */
 struct bidder
 {
-    uint64_t key;    /* Key of the member. */
+    uint64_t key;    /* Key of the member whose costs are computed. */
     uint64_t stream; /* Random stream from which the member's costs are drawn. */
 };
 

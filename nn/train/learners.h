@@ -62,10 +62,10 @@ __attribute__((warn_unused_result)) int learners_init(struct learners *l,
                                                       const struct learners_config *config);
 void learners_close(struct learners *l);
 
-/* A step calls these four functions in this order. learners_pull() and learners_move() are called
- * for ranges of the vector that cover each coordinate once, by any threads. Between them,
- * learners_begin() and learners_end() are called once for each learner. The result has the same
- * bits for every division among threads.
+/* A step calls learners_pull(), learners_begin(), learners_end() and learners_move() in this
+ * order. learners_pull() and learners_move() are called for ranges of the vector that cover each
+ * coordinate once, by any threads. Between them, learners_begin() and learners_end() are called
+ * once for each learner. The result has the same bits for every division among threads.
  *
  * learners_pull() computes the velocity of the centre in the range [from, to). */
 void learners_pull(struct learners *l, size_t from, size_t to);

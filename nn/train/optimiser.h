@@ -75,9 +75,8 @@ struct optimiser
     double clip; /* Largest norm of the gradient of one step. 0: no limit. */
 };
 
-/* Returns the learning rate of the round before which `round` rounds of --local-steps have been done,
- * or as many local steps in rounds of fewer steps. After the end of the run, the rate of its last
- * round continues. */
+/* Returns the learning rate of a round. `round`: number of local steps before the round, divided by
+ * --local-steps. After the end of the run, the rate of the run's last round continues. */
 double schedule_lr(const struct schedule *s, double round);
 
 /* Arguments of a step. All vectors have the length of the model's vector of parameters. */

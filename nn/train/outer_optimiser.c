@@ -34,8 +34,8 @@ void outer_optimiser_close(struct outer_optimiser *o)
     *o = (struct outer_optimiser){.u = NULL};
 }
 
-/* Does one outer step (outer_optimiser.h): u = mu u + D and x = before + lr (D + mu u), with D = x
- * - before. */
+/* Does one outer step (outer_optimiser.h): u = mu u + D and x = before + lr (D + mu u). `before` is
+ * the model before the local steps, and D = x - before. */
 VEC_CLONES static void step(float *restrict x, const float *restrict before, float *restrict u,
                             float lr, float mu, size_t n)
 {

@@ -48,9 +48,9 @@ __attribute__((warn_unused_result)) int outer_optimiser_init(struct outer_optimi
                                                              double momentum, size_t n);
 void outer_optimiser_close(struct outer_optimiser *o);
 
-/* Does the outer step of `round`: replaces x by before + lr (D + mu u), where D = x - before is the
- * change by the local steps and `before` is the model before them. Sets u to 0 first if it does not
- * belong to this round. O(n). */
+/* Does the outer step of `round`: replaces x by before + lr (D + mu u). `before` is the model
+ * before the local steps of the round, and D = x - before. Sets u to 0 first if u does not belong
+ * to this round. O(n). */
 void outer_optimiser_step(struct outer_optimiser *o, float *x, const float *before, uint64_t round);
 
 /* Sets u to 0. Must be called after a rollback, because u then contains the diverged update. */

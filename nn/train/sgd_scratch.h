@@ -25,8 +25,9 @@ struct sgd_part
     /* Copy of the part's sparse rows: index in `column` and `value` at which each row begins,
      * train.n + 1 entries. */
     size_t *start;
-    uint32_t *column;        /* Column of each entry of these rows, at most train.n * longest. */
-    float *value;            /* Value of each entry of these rows. */
+    /* Column of each entry of the copied sparse rows, at most train.n * longest entries. */
+    uint32_t *column;
+    float *value;            /* Value of each entry of the copied sparse rows. */
     size_t from, to;         /* Range of parameters [from, to) that the thread updates. */
     struct segment *segment; /* The model's segments (tensors), cut to the range [from, to). */
     size_t n_segments;

@@ -80,14 +80,15 @@ __attribute__((warn_unused_result)) int tracking_momentum_init(struct tracking_m
                                                                size_t n);
 void tracking_momentum_close(struct tracking_momentum *t);
 
-/* Begins a round: computes c, and sets the vectors `correction` and `sum` of *u for the local
- * steps. */
+/* Begins a round: computes the correction c, and sets the vectors `correction` and `sum` of *u for
+ * the local steps. */
 void tracking_momentum_begin(struct tracking_momentum *t, struct optimiser_step *u);
-/* Ends the n_steps local steps of a round, at least one: computes s and v. */
+/* Ends the n_steps >= 1 local steps of a round: computes s, the mean direction of the round, and
+ * the companion vector v. */
 void tracking_momentum_end(struct tracking_momentum *t, uint32_t n_steps);
 
-/* Sets v after a rollback, which has restored s and v of an earlier round, so that c keeps its
- * value. */
+/* Called after a rollback, which has restored the vectors s and v of an earlier round. Sets v such
+ * that the correction c keeps its value. */
 void tracking_momentum_rolled_back(struct tracking_momentum *t);
 
 /* Reads or writes s and v in a checkpoint. c follows from them. */
