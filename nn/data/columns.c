@@ -109,8 +109,8 @@ void columns_round(double *mean, double *deviation)
     char text[64];
     snprintf(text, sizeof text, "%.1e", *deviation);
     *deviation = strtod(text, NULL);
-    /* Decimal place of the second of the deviation's two digits. The mean is rounded to the same
-     * place. */
+    /* `last` is the decimal place of the deviation's second significant digit. The mean is rounded
+     * to this place, too. */
     int last = atoi(strchr(text, 'e') + 1) - 1;
     snprintf(text, sizeof text, "%.0e", *mean);
     int digits = atoi(strchr(text, 'e') + 1) - last;

@@ -30,7 +30,7 @@ static int stands_below(const struct table *t, struct cells c, bool *below)
     struct cells first = c, row = c;
     struct cells_cell a, b = {.more = true};
     *below = false;
-    /* Skip the rest of the record at c, so that `row` is at the next record. */
+    /* Moves `row` past the record at c, to the next record. */
     for (int err = 0; b.more; err = 0)
         if ((err = cells_next(&row, &b)) < 0)
             return err;

@@ -35,7 +35,8 @@ struct data_format
 {
     const struct kind_family *family;
     const char *expected; /* Form of a spec with this format, for error messages. */
-    const char *contents; /* Description of the contents, for error messages. */
+    /* Description of the contents of a file in this format, for error messages. */
+    const char *contents;
     enum data_files files;
     /* Endings of file names that belong to the format. NULL after the last one. */
     const char *ending[DATA_ENDINGS];

@@ -154,7 +154,7 @@ static float draw(struct rng *r, struct range range)
 static float sine(float turns)
 {
     int32_t whole = (int32_t)turns;
-    float t = turns - (float)whole; /* Part of a turn, in (-1, 1). */
+    float t = turns - (float)whole; /* Fraction of a full turn, in (-1, 1). */
     t = t > .5f ? t - 1.f : t < -.5f ? t + 1.f : t;
     t = t > .25f ? .5f - t : t < -.25f ? -.5f - t : t;
     float a = t * 6.28318531f;

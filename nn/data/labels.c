@@ -430,7 +430,7 @@ struct labels *labels_split(const struct kind_rows *k, const char *text)
     return NULL;
 }
 
-/* Does nothing if `l` is NULL. */
+/* labels_close() does nothing if `l` is NULL. */
 void labels_close(struct labels *l)
 {
     for (uint32_t i = 0; l != NULL && i < l->n_names; i++)

@@ -353,7 +353,8 @@ static bool looks(const uint8_t *bytes, size_t n, bool whole)
                      .spot = {.path = "", .error = error}};
     struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
-        /* The last line may be cut off: use it only up to its last space. */
+        /* The bytes are only the beginning of a file, so the last line may be cut off. It is used
+         * only up to its last space. */
         if (rest.p == rest.end && !whole) {
             while (line.end > line.p && !is_space(line.end[-1]))
                 line.end--;

@@ -68,8 +68,8 @@ __attribute__((warn_unused_result)) int text_read(struct dataset *d, const struc
 __attribute__((warn_unused_result)) int cifar_read(struct dataset *d, const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 
-/* Parse files that are in memory (nn/data/lines.h). Otherwise the same as the *_read() functions.
- * `files` has r->n_paths entries. r->paths is not used. */
+/* Each *_parse() function parses files that are in memory (nn/data/lines.h), and otherwise does the
+ * same as the *_read() function. `files` has r->n_paths entries. r->paths is not used. */
 struct lines_file;
 __attribute__((warn_unused_result)) int libsvm_parse(struct dataset *d, const struct reader *r,
                                                      const struct lines_file *files,

@@ -28,7 +28,7 @@ enum {
     DEFLATE_FACTOR = 1032,
     /* Error messages show at most this number of bytes from the end of a path. */
     PATH_SHOWN = 160,
-    GZIP_WINDOW = 15 + 16 /* Argument of inflateInit2(): accept gzip only. */
+    GZIP_WINDOW = 15 + 16 /* Argument windowBits of inflateInit2(): accept gzip only. */
 };
 
 struct file

@@ -56,7 +56,8 @@ __attribute__((warn_unused_result)) int replace_file(const char *path, const voi
  * nothing. */
 __attribute__((warn_unused_result)) int replace_check(const char *path);
 
-/* Returns the text of a negative errno of these functions, for an error message. */
+/* Returns the text for an error that a replace_...() function returned (a negative errno), for an
+ * error message. */
 const char *replace_why(int err);
 
 /* From now on, remembers each file that file_open() opens as an input of this program, by device

@@ -46,8 +46,8 @@ static bool by_input(const struct layer *l, size_t places)
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;
-    /* A batch of fewer samples may transpose the input where a batch of n samples transposes the
-     * weights. The size is enough for both. */
+    /* A batch of fewer than n samples may transpose the input where a batch of n samples transposes
+     * the weights. The scratch memory is large enough for both cases. */
     size_t most = places < o ? places : o;
     (void)training;
     return most * i + LAYER_SLACK + most * o;

@@ -110,7 +110,7 @@ struct sparse_rows
 
 struct layer_pass
 {
-    uint32_t n; /* Number of samples. */
+    uint32_t n; /* Number of samples in the batch. */
     /* True: a pass of training. Norm layers use the statistics of the batch, and layers store
      * values for the backward pass in `keep`. */
     bool training;
@@ -124,7 +124,8 @@ struct layer_pass
     float *d_out; /* Gradient of the output. The layer may overwrite it. */
     /* Gradients of the two inputs `in` and `with`. NULL: the gradient is not needed. */
     float *d_in, *d_with;
-    /* True: the gradient is added to d_in or d_with. False: it overwrites them. */
+    /* True: the layer adds the gradient to d_in or d_with. False: the layer overwrites d_in or
+     * d_with. */
     bool add_in, add_with;
     /* Memory of op->keep() floats that the forward pass writes and the backward pass reads. NULL if
      * the pass is not part of training. */

@@ -13,7 +13,7 @@ static const struct layer_op *norm_op(const struct layer *l)
     case NORM_PLACE:
         return &layer_norm_place;
     }
-    assert(false); /* The value of l->norm is not in enum norm_kind. */
+    assert(false); /* Cannot be reached: the switch has a case for each value of enum norm_kind. */
     return NULL;
 }
 

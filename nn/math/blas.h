@@ -61,9 +61,9 @@ enum {
 
 size_t blas_svd_work(size_t m, size_t n);
 
-/* Computes the decomposition by LAPACK's divide and conquer method (sgesdd). The caller scales
- * values that are far from 1 beforehand. Returns 0, or -EDOM if `a` is not finite or the iteration
- * does not converge. */
+/* Computes the singular value decomposition by LAPACK's divide and conquer method (sgesdd). The
+ * caller scales values that are far from 1 beforehand. Returns 0, or -EDOM if `a` is not finite or
+ * the iteration does not converge. */
 int blas_svd(const struct blas_svd *d);
 
 /* blas_library() returns the version text of OpenBLAS, "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH

@@ -19,8 +19,8 @@ struct parallel_for; /* The threads of a parallel-for. Opaque. */
 __attribute__((warn_unused_result)) int parallel_for_open(struct parallel_for **team, uint32_t n);
 void parallel_for_close(struct parallel_for *team);
 
-/* Runs work(self, part) for each part and waits until all have ended. Allocates nothing. Only one
- * thread may call this at a time. */
+/* Runs work(self, part) for each part and waits until all parts have ended. Allocates nothing. Only
+ * one thread at a time may call parallel_for_run() with the same `team`. */
 void parallel_for_run(struct parallel_for *team, void (*work)(void *self, uint32_t part),
                       void *self);
 

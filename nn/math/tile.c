@@ -45,8 +45,8 @@ const struct tile_kernels *const tile_all[] = {
 #endif
     &tile_kernels_4, NULL};
 
-/* Returns the first kernels of the list that this CPU supports. The last kernels of the list run on
- * every CPU. */
+/* Returns the first entry of tile_all[] whose vector width this CPU supports. The last entry runs
+ * on every CPU. */
 static const struct tile_kernels *choose(void)
 {
     const struct tile_kernels *const *kernels = tile_all;

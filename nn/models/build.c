@@ -11,7 +11,8 @@
 
 int build_last(const struct build *b)
 {
-    return (int)b->m->n_layers - 1; /* Without layers, the result is -1, which is LAYER_INPUT. */
+    /* If no layer was added, the result is -1, which is LAYER_INPUT. */
+    return (int)b->m->n_layers - 1;
 }
 
 struct shape build_shape(const struct build *b, int at)

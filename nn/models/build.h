@@ -24,7 +24,7 @@ struct model_begin
 {
     enum begin_kind kind;
     float spread; /* Half-width of a uniform distribution, or standard deviation of a normal one. */
-    float value;  /* Centre of the initial distribution. */
+    float value;  /* Centre of the distribution of the initial values. */
     /* Position of the segment in the flat vector, and number of its floats. `at` is valid after
      * build_place(). */
     size_t at, n;

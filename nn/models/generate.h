@@ -22,9 +22,11 @@ struct generate_config
     /* A language model, that is a model for data of the form DATA_TEXT. Borrowed. */
     const struct model *m;
     const float *x; /* Parameters of the model, borrowed. */
-    /* Divisor of the logits. 1: the probabilities of the model. 0: always the most likely byte. */
+    /* Temperature, the divisor of the logits. 1: bytes have the model's probabilities. 0: the most
+     * likely byte is always chosen. */
     double temperature;
-    /* top-k sampling: one of this number of most likely bytes is drawn. 0: one of all bytes. */
+    /* top-k sampling: the next byte is drawn from the top_k most likely bytes. 0: from all
+     * bytes. */
     uint32_t top_k;
     uint64_t seed;
 };

@@ -44,8 +44,8 @@ enum {
     MODEL_WIDTH_MAX = 1 << 16 /* Largest width of a layer of an mlp. */
 };
 
-/* Kind of the norm layers of a convolutional network. MODEL_GROUP_NORM: 8 channels per group, in
- * lenet5:bn 3 and 4; MODEL_LAYER_NORM: one group of all channels. */
+/* Kind of the norm layers of a convolutional network. MODEL_GROUP_NORM: 8 channels per group, but 3
+ * and 4 in the two norm layers of lenet5:bn. MODEL_LAYER_NORM: one group of all channels. */
 enum model_norm { MODEL_BATCH_NORM, MODEL_GROUP_NORM, MODEL_LAYER_NORM };
 
 struct model
@@ -118,7 +118,7 @@ void model_plan_close(struct model_plan *plan);
 struct model_pass
 {
     uint32_t n;     /* Number of samples, 1 to plan->n. */
-    const float *x; /* Parameters of the model, the flat vector. */
+    const float *x; /* Parameters of the model: the flat vector x. */
     float *grad;    /* Gradient, n_params floats. model_backward() overwrites all of it. */
     const struct model_plan *plan;
     float *arena;            /* Memory of plan->n_floats floats, aligned to 64 bytes. */

@@ -47,8 +47,8 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
-/* Accepts no text, or "bn", for a model with norm layers. vgg11:bn is the network vgg11_bn of
- * torchvision. */
+/* Parses the text after the colon of a spec: no text, or "bn" for a model with norm layers. vgg11:bn
+ * is the network vgg11_bn of torchvision. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -192,7 +192,8 @@ void model_print(enum model_kind kind, const struct model_sizes *sizes, char spe
         at += (size_t)snprintf(spec + at, MODEL_SPEC_MAX - at, "%c%u",
                                i > (one ? 1 : 0) ? kinds[kind].between : ':',
                                (unsigned)sizes->size[i]);
-    /* The specs have at most 32 sizes of at most 6 characters, which always fit. */
+    /* A spec has at most 32 sizes of at most 6 characters, which always fit into MODEL_SPEC_MAX
+     * bytes. */
     assert(at < MODEL_SPEC_MAX);
 }
 

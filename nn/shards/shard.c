@@ -106,7 +106,8 @@ static int first_samples(struct shard *s)
     case SHARD_PART:
         return hold_part(s);
     case SHARD_OWN:
-    case SHARD_AUTO: /* The shard has all samples until shard_members() is called. */
+    /* A shard of mode SHARD_AUTO has all samples until shard_members() is called. */
+    case SHARD_AUTO:
         return hold_samples(s, s->n_set, NULL);
     }
     assert(false);

@@ -311,8 +311,8 @@ static void draw_weights(const struct shard_owners *o, uint64_t key)
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_WEIGHT));
     for (uint32_t c = 0; c < o->set->shape.n_classes; c++) {
         double log_w = dirichlet_log_gamma(&r, o->split.alpha);
-        /* Limits 1 / weight to exp(690), because a double cannot hold much larger numbers. Such
-         * small weights become equal, but hardly ever give the lowest cost. */
+        /* 1 / weight is limited to exp(690), because a double cannot hold much larger numbers.
+         * Smaller weights then count as equal, but hardly ever give the lowest cost. */
         o->by_class[c] = dirichlet_exp(log_w < -690 ? 690 : -log_w);
     }
 }
@@ -360,8 +360,8 @@ static double bid(const struct bidder *b, const struct shard_owners *o, uint32_t
     return -dirichlet_log(u) * o->by_class[o->set->labels[sample]];
 }
 
-/* Makes `key` the owner of sample i if its cost is lower. With equal costs the smaller key wins, so
- * the order of the calls does not matter. */
+/* Makes the member `key` the owner of sample i if `cost` is lower than the cost of the present
+ * owner. With equal costs the smaller key wins, so the order of the calls does not matter. */
 static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost, uint64_t key)
 {
     if (cost < o->cost[i] || (cost == o->cost[i] && key < o->owner[i])) {
@@ -441,8 +441,8 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-/* If the members are the same as before, this function returns after one comparison. This matters
- * in a simulator, where every peer calls it. */
+/* If the members are the same as before, shard_owners_members() returns after one comparison. This
+ * matters in a simulator, where every peer calls it. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;

@@ -90,8 +90,9 @@ struct optimiser_step
     float *v;   /* Adam's second moment, zeros before the first step. SGD: NULL. */
     uint64_t t; /* Adam: number of this step, counted from 1. */
     double lr;
-    /* SGD with MOMENTUM_UPDATED only, vectors of the trained parameters: the correction c, and the
-     * sum of directions, to which the step adds its d. Both NULL: there is no correction. */
+    /* Only for SGD with MOMENTUM_UPDATED: the correction c, and the sum of the directions d, to
+     * which the step adds its own. Vectors of the trained parameters. Both NULL: there is no
+     * correction. */
     const float *correction;
     float *sum;
 };

@@ -1,4 +1,5 @@
-/* nn/train/round_momentum.c -- table of the kinds of momentum, and when a kind learns. */
+/* nn/train/round_momentum.c -- the table of the kinds of momentum, and the decision when a momentum
+ * is updated by the change of the model over a round. */
 #include "nn/train/round_momentum.h"
 
 #include "nn/math/state.h"

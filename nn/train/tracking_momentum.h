@@ -91,7 +91,8 @@ void tracking_momentum_end(struct tracking_momentum *t, uint32_t n_steps);
  * that the correction c keeps its value. */
 void tracking_momentum_rolled_back(struct tracking_momentum *t);
 
-/* Reads or writes s and v in a checkpoint. c follows from them. */
+/* Reads or writes the vectors s and v in a checkpoint. The correction c is computed from s and
+ * v. */
 void tracking_momentum_state(struct tracking_momentum *t, struct state *s);
 
 #endif

@@ -115,7 +115,7 @@ struct trainer
 
     /* Reports that training diverged in the last steps(), and that the node has set x and state()
      * back to an earlier round (peer/node/step/rollback.h). Edges and neighbours are not set back.
-     * NULL: nothing of the trainer depends on them. */
+     * NULL: no part of the trainer depends on edges or neighbours. */
     void (*rolled_back)(void *self);
 };
 
