@@ -155,10 +155,10 @@ static const char *parse_names(const char *p, const char *format, struct kind_ro
                                                                                : NULL;
 }
 
-/* Checks the number of tags, which are short hashes of column names: none, or one for each column and
- * one for the label. The text that contains the scales of the columns (`columns`) gives the number of
- * columns; without it, the number of inputs is the limit. Tags and this text together must fit into
- * COLUMNS_TEXT_MAX bytes. */
+/* Checks the number of tags, which are short hashes of column names: none, or one for each column
+ * and one for the label. The text with the scales of the columns (`columns`) gives the number of
+ * columns. Without this text, the number of inputs is the limit. The tags and the text together
+ * must fit into COLUMNS_TEXT_MAX bytes. */
 static bool tags_fit(const struct kind_rows *k)
 {
     size_t n = k->n_tags / 3, n_columns = k->features, text = 0;

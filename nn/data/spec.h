@@ -27,7 +27,8 @@ struct data_spec
     uint32_t given;           /* Keys in the spec, as bits of enum data_key (nn/data/format.h). */
     const char *test, *label; /* Values of the keys test= and label=. NULL: not given. */
     const char *header;       /* Value of the key header=. "auto": not given. */
-    /* Values of the keys holdout= (0: not given), validate= (0: not given) and divide= (default 1). */
+    /* Values of the keys holdout= (0: not given), validate= (0: not given) and divide= (default
+     * 1). */
     double holdout, validate, divide;
     /* Values of the keys features= (0: not given) and context= (default 128). */
     uint32_t features, context;

@@ -80,9 +80,9 @@ __attribute__((warn_unused_result)) int file_read(const char *path, size_t limit
                                                   uint8_t **bytes, size_t *n,
                                                   char error[FILE_ERROR_MAX]);
 
-/* Reads a small text file, which is not unpacked, into text[0..cap) and adds a NUL. Returns the same
- * errors as file_open_plain() and file_get(), -EFBIG if the file has `cap` bytes or more, and -EINVAL
- * if it has a NUL byte. After an error the text is empty. */
+/* Reads a small text file, which is not unpacked, into text[0..cap) and adds a NUL. Returns the
+ * same errors as file_open_plain() and file_get(), -EFBIG if the file has `cap` bytes or more, and
+ * -EINVAL if the file has a NUL byte. After an error the text is empty. */
 __attribute__((warn_unused_result)) int file_read_text(const char *path, char *text, size_t cap,
                                                        char error[FILE_ERROR_MAX]);
 
@@ -91,8 +91,8 @@ __attribute__((warn_unused_result)) int file_read_text(const char *path, char *t
  * message: -EINVAL if the path is a directory, named pipe, socket or device. */
 __attribute__((warn_unused_result)) int file_open_fd(const char *path, char error[FILE_ERROR_MAX]);
 
-/* Returns -EINVAL with a message if the path is a directory, named pipe, socket or device. Returns 0
- * if it is a regular file, is missing or cannot be inspected. Follows symbolic links. */
+/* Returns -EINVAL with a message if the path is a directory, named pipe, socket or device. Returns
+ * 0 if it is a regular file, is missing or cannot be inspected. Follows symbolic links. */
 __attribute__((warn_unused_result)) int file_check_regular(const char *path,
                                                            char error[FILE_ERROR_MAX]);
 

@@ -47,8 +47,8 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
-/* Parses the text after the colon of a spec: no text, or "bn" for a model with norm layers. vgg11:bn
- * is the network vgg11_bn of torchvision. */
+/* Parses the text after the colon of a spec: no text, or "bn" for a model with norm layers.
+ * vgg11:bn is the network vgg11_bn of torchvision. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)

@@ -24,9 +24,10 @@
  * where X is the limit for the sum of all gradients.
  *
  * The learning rate is a function of the number of local steps since the run began, in units of a
- * round of --local-steps. So a peer that joins late trains at the same rate as the others, and rounds
- * of one step (--post-local) advance the schedule by their share of a round. All steps of a round have
- * the same rate. During the first `warmup` rounds the rate rises linearly to lr. Afterwards it is
+ * round of --local-steps. So a peer that joins late trains at the same rate as the other peers, and
+ * rounds of one step (--post-local) advance the schedule by their share of a round. All steps of a
+ * round have the same rate. During the first `warmup` rounds the rate rises linearly to lr.
+ * Afterwards the rate is
  *
  *   constant   lr
  *   step       lr, then lr / 10 from half of the run on, then lr / 100 from three quarters on

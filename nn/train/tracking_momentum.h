@@ -3,8 +3,8 @@
  * Source: Takezawa, Bao, Niwa, Sato, Yamada 2023, "Momentum Tracking: Momentum Acceleration for
  * Decentralized Deep Learning on Heterogeneous Data", TMLR. The update was checked against the
  * authors' program (yukiTakezawa/MomentumTracking, optimizer/momentum_tracking_optimizer.py).
- * Section numbers of the paper were not checked. With gradient g, momentum u, correction c, learning
- * rate lr, momentum factor mu and mixing matrix W, peer i computes in each round
+ * Section numbers of the paper were not checked. With gradient g, momentum u, correction c,
+ * learning rate lr, momentum factor mu and mixing matrix W, peer i computes in each round
  *
  *   u_i = mu u_i + g_i(x_i)
  *   x_i = sum over j of W_ij x_j - lr (u_i - c_i)          c before its update
@@ -13,15 +13,15 @@
  * The sum of c over the peers stays 0, so c does not change the mean of the directions u - c. c_i
  * follows the difference between u_i and the mean of u. At a minimum of the mean loss, the
  * direction of each peer is therefore 0, although the gradient of its own data is not. With local
- * momentum and a constant lr, models stay apart there, by a bias of 1 / (1 - mu) times the
- * gradients.
+ * momentum and a constant lr, the models of the peers would stay apart at this minimum, by a bias
+ * of 1 / (1 - mu) times the gradients.
  *
  * Here a round has H local steps, and the exchange follows them. d is the direction of a step:
  *
- *   begin of a round    c_i = v_i + s_i
- *   a local step        u_i = mu u_i + g;  d = u_i (Nesterov: g + mu u_i);  x_i = x_i - lr (d - c_i)
- *   end of the steps    s_i = mean of d over the H steps;  v_i = c_i - s_i
- *   exchange            x_i = sum over j of W_ij x_j;  v_i = sum over j of W_ij v_j
+ *   begin of a round   c_i = v_i + s_i
+ *   a local step       u_i = mu u_i + g;  d = u_i (Nesterov: g + mu u_i);  x_i = x_i - lr (d - c_i)
+ *   end of the steps   s_i = mean of d over the H steps;  v_i = c_i - s_i
+ *   exchange           x_i = sum over j of W_ij x_j;  v_i = sum over j of W_ij v_j
  *
  * v is the companion vector of the trainer (trainer.h). Differences from the authors' program:
  *
@@ -45,11 +45,11 @@
  *   consensus phase              there are no local steps, and v is not exchanged
  *
  * Stability. A sparse codec makes the models diverge: v changes in each round by the change of the
- * mean direction, c is the sum of all corrections and does not decay, and gamma follows the distances
- * of the model only. On a ring of 8 peers with quadratic losses, lr 0.02 and mu = 0.9, qsgd:3,
- * qsgd:4 and topk:0.3 converge within 4,000 rounds to rounding errors, and topk:0.2 and topk:0.1
- * diverge; topk:0.1 also diverges with lr 0.005. Only codecs that leave out at most a tenth of a
- * delta are therefore allowed (run_leaves_out()).
+ * mean direction, c is the sum of all corrections and does not decay, and gamma follows the
+ * distances of the model only. On a ring of 8 peers with quadratic losses, lr 0.02 and mu = 0.9,
+ * qsgd:3, qsgd:4 and topk:0.3 converge within 4,000 rounds to rounding errors, and topk:0.2 and
+ * topk:0.1 diverge; topk:0.1 also diverges with lr 0.005. Only codecs that leave out at most a
+ * tenth of a delta are therefore allowed (run_leaves_out()).
  *
  * Only SGD: the sum of Adam's directions over the peers is not the direction of their mean loss.
  */
