@@ -35,8 +35,8 @@
 #include "nn/data/schema.h"
 
 enum {
-    /* Largest size of the encoded statistics, in bytes. A table with more columns is also too wide
-     * for a run description. */
+    /* Largest size of the encoded statistics, in bytes. A table whose statistics are larger also
+     * has too many columns for a run description. */
     COLUMN_STATISTICS_BYTES_MAX = 24 * 1024,
     COLUMN_STATISTICS_COLUMNS_MAX = COLUMNS_TEXT_MAX / 2,
     COLUMN_STATISTICS_WEIGHT = 64,

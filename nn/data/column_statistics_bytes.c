@@ -225,8 +225,8 @@ static void get_list(struct in *in, struct kind_rows *k)
            "column statistics with an invalid list of labels");
 }
 
-/* Parses the head of a message into m, *n_columns and *label. Returns the number of classes and the
- * description of the labels in a struct kind_rows. */
+/* Parses the head of encoded statistics into m, *n_columns and *label. Returns the number of
+ * classes and the description of the labels in a struct kind_rows. */
 static struct kind_rows get_head(struct in *in, struct column_statistics *m, uint32_t *n_columns,
                                  uint32_t *label)
 {

@@ -75,7 +75,7 @@ struct column
     double mean, scale; /* Mean and divisor of the column's numbers. */
     /* True: the column has more than COLUMNS_CATEGORIES_MAX categories, so `category` is empty. */
     bool hashed;
-    uint32_t n_categories; /* Length of `category`. */
+    uint32_t n_categories; /* Number of hashes in `category`. */
     uint32_t *category;    /* Hashes of the categories, ascending. Owned. */
     size_t n_gaps;         /* Number of gaps (missing values) in the files that were read. */
     size_t n_unknown;      /* Number of cells whose category is not in `category`. */
@@ -87,7 +87,8 @@ struct column
     /* Notations in which the numbers of the column are read, as a bit mask. All have the same
      * decimal mark. 0: plain numbers. */
     uint32_t reading;
-    bool point_seen, comma_seen;  /* Whether any cell has a point or a comma. */
+    /* Whether any cell of the column contains a point, and whether any cell contains a comma. */
+    bool point_seen, comma_seen;
     bool has_numbers;             /* True: a number was found in the column, so `unit` is known. */
     char unit[NOTATION_UNIT_MAX]; /* Unit of all numbers of the column. "": no unit. */
 

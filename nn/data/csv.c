@@ -150,7 +150,7 @@ static int note_value(struct table *t, const struct cells *c, const struct cells
         return 0;
     say_column(t, column, where);
     err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
-    /* Labels are never dates, so a date gives no hint that this column may be the label. */
+    /* Labels are never dates, so a date gives no hint that its column may be the label. */
     bool date = columns_look(cell->p, cell->n) == COLUMNS_DATE;
     return explain(t, c, column, cells_name(cell) && !date, err);
 }

@@ -338,7 +338,7 @@ static int refuse_empty(const struct cells *c, const char *what)
 }
 
 /* Allocates t->columns when the first file is opened. A table of more than COLUMNS_MAX_N columns
- * gets none: its columns must be numbers, and they are not scaled. */
+ * gets no t->columns: its columns must be numbers, and they are not scaled. */
 static int open_columns(struct table *t, const struct cells *c)
 {
     if (t->columns != NULL && t->columns->settled)
@@ -414,9 +414,9 @@ static int open_first(struct table *t, struct cells *c, bool *header)
     return err;
 }
 
-/* Used when a header is matched to known names. Sets *label to the column that label= requests, or
- * to SIZE_MAX if label= requests none. A number in label= is ignored if the label's name is known
- * from the training files or from the first file. */
+/* Finds the label's column for a header that is matched to known names. Sets *label to the column
+ * that label= requests, or to SIZE_MAX if label= requests none. A number in label= is ignored if
+ * the label's name is known from the training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
                        size_t *label)
 {

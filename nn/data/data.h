@@ -55,9 +55,9 @@
  * DATA_HELD_FILES. The same holds for DATA_HELD_SHARE if the training held out the same share of
  * the same files. */
 enum data_held_out {
-    DATA_HELD_DRAWN, /* Generated glyphs, different from those for training. */
+    DATA_HELD_DRAWN, /* Generated glyphs that differ from the generated glyphs for training. */
     DATA_HELD_FILES, /* All samples of the files that are held out by their names or by test=. */
-    DATA_HELD_SHARE, /* A share of the files' samples (nn/data/split.h). */
+    DATA_HELD_SHARE, /* A share of the samples in the files of the spec (nn/data/split.h). */
     DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
     /* All samples of the model's training files, because the training held out no sample. */
     DATA_HELD_NONE
@@ -109,10 +109,10 @@ struct data_request
      * kind such as "csv"), the table's columns are matched to this order. Borrowed. NULL: not
      * known. */
     const struct schema *schema;
-    /* True: a trained model is to predict labels, so rows may have no label; with label=none in
-     * the spec no row has one. `kind` must be the fixed kind of that model's data. The test set
-     * is the held-out files. If there are none and rows have no label, it is all rows, and the
-     * training set is empty. `labels` of a test set without labels is NULL. */
+    /* True: a trained model is to predict labels, so rows may have no label. With label=none in the
+     * spec, no row has a label. `kind` must be the fixed kind of that model's data. The test set is
+     * the held-out files. If there are no held-out files and the rows have no label, the test set
+     * is all rows, and the training set is empty. `labels` of a test set without labels is NULL. */
     bool bare;
     /* Training files of the model to evaluate. NULL: the data are for training, or the files are
      * not known. Used only if the spec does not say which samples to hold out. All samples are then
@@ -125,8 +125,8 @@ struct data_request
 };
 
 /* Reads or draws the training set and the held-out set. Returns 0, -EINVAL if the spec or the
- * contents are wrong, -ENOMEM, or a negative errno of a file. After an error, `error` has a message
- * (file, line or offset, found, expected) and *d is empty. */
+ * contents are wrong, -ENOMEM, or the negative errno of a failed file operation. After an error,
+ * `error` has a message (file, line or offset, found, expected) and *d is empty. */
 __attribute__((warn_unused_result)) int data_open(struct data *d,
                                                   const struct data_request *request,
                                                   char error[DATA_ERROR_MAX]);

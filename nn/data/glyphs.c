@@ -93,7 +93,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, .8f},
        {0, 1},
        {-.6f, .75f}}}},
-    /* 8, drawn as an S whose open sides are closed. */
+    /* The digit 8, drawn as an S whose open sides are closed. */
     {{LOOP,
       12,
       {{0, -1},
@@ -110,7 +110,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {.5f, -.75f}}}},
     /* Z */
     {{LINES, 4, {{-.6f, -.9f}, {.6f, -.9f}, {-.55f, .9f}, {.65f, .9f}}}},
-    /* 7, drawn as a Z without the line at its base. */
+    /* The digit 7, drawn as a Z without the line at its base. */
     {{LINES, 3, {{-.6f, -.9f}, {.6f, -.9f}, {-.2f, 1}}}},
 };
 

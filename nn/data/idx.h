@@ -26,8 +26,8 @@ enum {
 bool idx_names_images(const char *name);
 bool idx_names_labels(const char *name);
 
-/* Writes the name of the other file of the pair, without .gz. Returns false if `name` is no IDX
- * name or is too long. */
+/* Writes the name of the other file of a pair of images and labels, without .gz. Returns false if
+ * `name` is no IDX name or is too long. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX]);
 
 /* Gets height and width from the first bytes of a file of images. Returns false if the bytes are

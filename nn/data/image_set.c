@@ -46,8 +46,8 @@ int image_set_room(struct image_set *s, size_t more, size_t most)
     return resize(s, need > twice ? need : twice);
 }
 
-/* The caller has already written the pixels and labels of the new images to the set. This function
- * only counts them. */
+/* The caller has already written the pixels and labels of the new images to the set.
+ * image_set_add() only counts the new images. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file)
 {
     assert(s->cap - s->d->n >= more);

@@ -17,9 +17,10 @@ enum {
 
 struct image_set
 {
-    struct dataset *d; /* The set to fill. Its shape is known; n counts the images read so far. */
-    size_t cap;        /* Number of images for which memory is allocated. */
-    bool by_file;      /* True: store the file that each image is from. */
+    /* The data set to fill. Its shape is known, and d->n counts the images read so far. */
+    struct dataset *d;
+    size_t cap;   /* Number of images for which memory is allocated. */
+    bool by_file; /* True: store the file that each image is from. */
 };
 
 /* Returns the largest number of images of this shape that a set may have. */

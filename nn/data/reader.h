@@ -85,8 +85,8 @@ __attribute__((warn_unused_result)) int text_parse(struct dataset *d, const stru
 __attribute__((warn_unused_result)) int idx_read(struct dataset *d, const struct reader *r,
                                                  char error[DATA_ERROR_MAX]);
 
-/* Return true if a file begins like the format. `bytes`: the first n bytes of the file, unpacked.
- * `whole`: the file has no more bytes. */
+/* Each *_looks() function returns true if a file begins like its format. `bytes`: the first n bytes
+ * of the file, unpacked. `whole`: the file has no more bytes. */
 bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole);
 bool csv_looks(const uint8_t *bytes, size_t n, bool whole);
 bool text_looks(const uint8_t *bytes, size_t n, bool whole);

@@ -126,7 +126,7 @@ static bool is_hashed(const struct column *c)
 }
 
 /* Writes "column 3", "column "age"" or "4 columns (2, 3, 5, 9)": the columns for which which()
- * returns true. Returns how many there are. */
+ * returns true. Returns the number of these columns. */
 static size_t list_columns(const struct columns *c, const struct schema *names,
                            bool (*which)(const struct column *c), char text[160])
 {

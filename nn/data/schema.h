@@ -74,7 +74,7 @@ struct schema_found
     /* For each column of the table: its index among the values of a row, or SCHEMA_LABEL or
      * SCHEMA_IGNORED. Owned by the caller. */
     uint32_t *place;
-    size_t label; /* The label's column. SIZE_MAX: none. */
+    size_t label; /* Index of the label's column in the header. SIZE_MAX: no label is read. */
     bool reordered;
     char note[SCHEMA_WHY_MAX]; /* Notes for the user. "": none. */
 };
@@ -87,8 +87,8 @@ void schema_names_close(struct schema_names *l);
 __attribute__((warn_unused_result)) int schema_names_add(struct schema_names *l,
                                                          const uint8_t *name, size_t n);
 const char *schema_name(const struct schema_names *l, size_t i);
-/* Finds out whether two names are equal. If so, sets *twice to true and column[] to the indices of
- * the two. Returns 0 or -ENOMEM. */
+/* Finds out whether two names in the list are equal. If so, sets *twice to true and column[] to the
+ * indices of these two names. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int schema_names_twice(const struct schema_names *l,
                                                            bool *twice, size_t column[2]);
 

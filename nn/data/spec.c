@@ -80,8 +80,8 @@ static char *cut_value(char *p, bool any_word)
     return NULL;
 }
 
-/* A mistyped key after a PATH is read as a part of the PATH, so the file is missing. This function
- * finds the word, and the error message asks whether a key was meant. */
+/* A mistyped key after a PATH is read as a part of the PATH, so the file is missing.
+ * data_spec_stray() finds the mistyped word, and the error message asks whether a key was meant. */
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');

@@ -267,8 +267,8 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
     return open_any(f, path, true, error);
 }
 
-/* Also closes a file that file_open() has opened only in part. `fd` is negative if the file is not
- * open. */
+/* file_close() also closes a file that file_open() has opened only in part. `fd` is negative if the
+ * file is not open. */
 void file_close(struct file *f)
 {
     if (f == NULL)

@@ -171,7 +171,7 @@ static int open_socket(const char *path)
 }
 
 /* Opens a stream (a pipe, a socket or a device) without O_CREAT and O_TRUNC. If a regular file has
- * taken the place of the stream since it was checked, this file is not truncated. */
+ * replaced the stream since the path was checked, the regular file is not truncated. */
 static int open_stream(struct replace *r, const struct stat *st)
 {
     r->streams = true;

@@ -31,7 +31,8 @@ struct part
     size_t o, some;
 };
 
-/* Adds the products of one sparse row with `some` rows of weights to sum[], in double. */
+/* Multiplies one sparse row by the weights of `some` outputs (1 to SOME), and adds the products to
+ * sum[] in double. */
 static inline __attribute__((always_inline)) void row_products(const struct part *k,
                                                                const float *weight, size_t row,
                                                                double sum[SOME], size_t some)

@@ -33,8 +33,8 @@
 
 #include "nn/layers/layer.h"
 
-/* Returns whether this code supports layer l: kernel 3, stride 1, pad 1, even height and width, and
- * numbers of channels that are multiples of 16. */
+/* Returns whether winograd.c supports layer l: kernel 3, stride 1, pad 1, even height and width,
+ * and numbers of channels that are multiples of 16. */
 bool winograd_fits(const struct layer *l);
 
 /* Returns the number of floats of scratch memory for a batch of n samples. With `training` they are

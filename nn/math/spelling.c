@@ -126,8 +126,8 @@ const char *spelling_spec(const struct spelling_specs *s, const char *found,
     bool cut = letters < n && spelling_meant(&front) != NULL
                && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
     const char *name = spelling_meant(cut ? &front : &whole);
-    /* If `name` equals what the user wrote, only the value can be wrong, so there is nothing to
-     * suggest. */
+    /* If `name` is the name that the user wrote, only the value after the name can be wrong, so
+     * there is nothing to suggest. */
     if (name == NULL || (!cut && strcmp(words[0], name) == 0))
         return out;
     const char *value = cut ? found + letters + (found[letters] == '-') : found + n;

@@ -15,8 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the edit distance with swaps of neighbours (optimal string alignment). Upper and lower
- * case are equal. If a text has more than 63 bytes, returns the sum of both lengths. */
+/* Returns the edit distance between a and b, in which a swap of two neighbouring letters counts as
+ * one edit (optimal string alignment). Upper and lower case are equal. If a text has more than 63
+ * bytes, returns the sum of both lengths. */
 size_t spelling_distance(const char *a, const char *b);
 
 /* Returns whether b is similar enough to a to be suggested. */

@@ -42,8 +42,8 @@ __attribute__((warn_unused_result)) int thread_pool_open(struct thread_pool **c,
 /* Stops the threads. All jobs must have been awaited. c may be NULL. */
 void thread_pool_close(struct thread_pool *c);
 
-/* Queues a job. Asserts that the job is neither queued nor running. A pool with one member runs the
- * job before it returns. */
+/* Queues a job. Asserts that the job is neither queued nor running. A pool with only one member,
+ * the calling thread, runs the job before it returns. */
 void thread_pool_give(struct thread_pool *c, struct thread_pool_job *job);
 /* Waits until the job is done. After that its results can be read. A job that was never given
  * counts as done. */

@@ -15,13 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRINTABLE_MAX = 8 }; /* Largest number of bytes that one call writes. */
+/* Largest number of bytes that printable_put() or printable_end() writes. */
+enum { PRINTABLE_MAX = 8 };
 
-/* State of the conversion. Initialise with zeros. */
+/* State of the conversion of one text. Initialise with zeros. */
 struct printable
 {
     uint8_t held[4]; /* First bytes of a character that is not complete yet. */
-    /* Number of bytes in `held`, and number of bytes that the whole character has. */
+    /* n: number of bytes in `held`. need: number of bytes that the complete character has. */
     size_t n, need;
 };
 
@@ -29,8 +30,8 @@ struct printable
  * its length in bytes, which may be 0. */
 size_t printable_put(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX]);
 
-/* Ends the text. An incomplete character becomes U+FFFD. Returns the length of the output in
- * bytes. */
+/* Ends the text: an incomplete character at its end becomes U+FFFD. Returns the length of the
+ * output in bytes. */
 size_t printable_end(struct printable *p, char out[PRINTABLE_MAX]);
 
 #endif

@@ -33,8 +33,8 @@ enum model_kind {
     MODEL_KINDS
 };
 
-/* The numbers in a spec. mlp: `size` holds the widths. vgg11: n is 1 with norm layers, else 0.
- * resnet: number of layers. lstm and gpt: number of layers, then width. */
+/* The numbers in a spec. mlp: `size` holds the widths. lenet5 and vgg11: n is 1 with norm layers,
+ * else 0. resnet: number of layers. lstm and gpt: number of layers, then width. */
 struct model_sizes
 {
     size_t n;

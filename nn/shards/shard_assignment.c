@@ -51,7 +51,7 @@ struct shard_owners
     double *cost;
     uint32_t *scratch; /* Scratch memory: one number per sample. */
     /* Values of one member for each class. With dirichlet, the random part of a sample's cost is
-     * multiplied by the value of its class. With label:K, the value is added to it. */
+     * multiplied by the value of its class. With label:K, the value is added to the random part. */
     double *by_class;
 };
 

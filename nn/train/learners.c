@@ -82,8 +82,8 @@ float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z
 }
 
 /* Sets `apart = (x - z) - c - velocity`, the difference between a learner's model and the centre
- * after the step. x - z is the difference before it, c is the pull on the learner, and the centre
- * moves by `velocity`. */
+ * after the step. x - z is the difference before the step, c is the pull on the learner, and the
+ * centre moves by `velocity`. */
 VEC_CLONES static void part(float *restrict apart, const float *restrict x, const float *restrict z,
                             const float *restrict velocity, float pull, size_t n)
 {

@@ -49,8 +49,8 @@ struct learners
     /* If there is only one learner, config.n is 0 and the other fields are not used. */
     struct learners_config config;
     float pull; /* 1 / K, where K is the number of learners. */
-    /* Difference between each learner's model and the centre: n vectors of n_params floats. In the
-     * places of running statistics: their change in the current step. */
+    /* Difference between each learner's model and the centre: n vectors of n_params floats. At the
+     * indices of running statistics: change of the statistics in the current step. */
     float *apart;
     float *velocity; /* Change of the centre in the last step, n_trained floats. */
     float *x; /* Models of the learners that compute now: at_once vectors of n_params floats. */

@@ -41,7 +41,7 @@ struct round_change
     const struct optimiser *optimiser;
 };
 
-/* One kind of momentum. The table is constant. */
+/* One kind of momentum. All kinds are constant structs. */
 struct momentum_kind
 {
     const char *name; /* Value of --momentum-kind. */

@@ -33,7 +33,8 @@ struct rates
     float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
     /* Adam: 1 / sqrt(1 - beta2^t) of step number t, the correction of the second moment. */
     float spread;
-    float shrink; /* AdamW: lr * decay. Adam: 0. */
+    /* AdamW: share of x that a step subtracts for weight decay, lr * decay. Adam: 0. */
+    float shrink;
 };
 
 /* Start of one segment (a tensor of the model) in each vector of the optimiser's step. */
@@ -82,8 +83,8 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
     }
 }
 
-/* SGD with constant momentum (MOMENTUM_HELD): the steps read m and do not change it. With
- * Nesterov's form `gain` is 1 + mu and `pull` is mu^2, where mu is the momentum factor. Without it
+/* SGD with constant momentum (MOMENTUM_HELD): the steps read m and do not change it. mu is the
+ * momentum factor. With Nesterov's form, `gain` is 1 + mu and `pull` is mu^2. With plain momentum,
  * `gain` is 1 and `pull` is mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
 {

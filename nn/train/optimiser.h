@@ -91,9 +91,9 @@ struct optimiser_step
     float *v;   /* Adam's second moment, zeros before the first step. SGD: NULL. */
     uint64_t t; /* Adam: number of this step, counted from 1. */
     double lr;
-    /* Only for SGD with MOMENTUM_UPDATED: the correction c, and the sum of the directions d, to
-     * which the step adds its own. Vectors of the trained parameters. Both NULL: there is no
-     * correction. */
+    /* Only for SGD with MOMENTUM_UPDATED: the correction c, and the sum of the step directions, to
+     * which the step adds its own direction. Vectors of the trained parameters. Both NULL: there is
+     * no correction. */
     const float *correction;
     float *sum;
 };

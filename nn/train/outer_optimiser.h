@@ -56,9 +56,9 @@ void outer_optimiser_step(struct outer_optimiser *o, float *x, const float *befo
 /* Sets u to 0. Must be called after a rollback, because u then contains the diverged update. */
 void outer_optimiser_reset(struct outer_optimiser *o);
 
-/* Copies the outer momentum u of another peer, which came with its model x. Refuses a u that is not
- * finite or is longer than 4 / lr times |x - x0|, the distance from the initial model x0; the own u
- * is then 0. Returns whether u was copied. */
+/* Copies the outer momentum u of another peer, which came with the model x of that peer. Refuses a
+ * u that is not finite or is longer than 4 / lr times |x - x0|, the distance from the initial model
+ * x0. After a refusal, o->u is 0. Returns whether u was copied. */
 bool outer_optimiser_take(struct outer_optimiser *o, const float *u, const float *x,
                           const float *x0);
 

@@ -136,7 +136,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     return 0;
 }
 
-/* Also frees what sgd_scratch_open() had allocated before it failed. */
+/* sgd_scratch_close() also frees what sgd_scratch_open() had allocated before it failed. */
 void sgd_scratch_close(struct sgd_scratch *s)
 {
     if (s == NULL)

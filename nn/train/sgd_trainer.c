@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- reports of completed layers --- */
+/* --- the report of loss and accuracy --- */
 
 /* Adds the losses of all parts of a batch to the report. The order of the parts is fixed, so the
  * sum has the same bits every time. */

@@ -67,7 +67,7 @@ struct sgd_config
     /* Number of learners. 0: one learner. With several learners, the kind of momentum must be
      * local, and the function of watch() is never called. */
     uint32_t learners;
-    /* Momentum of the average model of the learners. Unused with one learner. */
+    /* Momentum factor of the centre, the average model of the learners. Unused with one learner. */
     double learner_momentum;
 };
 

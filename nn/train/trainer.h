@@ -27,8 +27,8 @@ struct trainer_report
     /* Share of the evaluated rows that have the most frequent label. A model that ignores its
      * inputs can reach this accuracy. Set by evaluate() only. 0: not known. */
     double majority;
-    /* Number of rows that were trained on or evaluated. A sample has one row. In a text, a sample
-     * has one row per byte. */
+    /* Number of rows that were trained on or evaluated: one row per sample or, in a text, one row
+     * per byte of each sample. */
     uint64_t n_samples;
     /* True: the training program left the run during steps(), so the node leaves the run, too. x is
      * unchanged, unless x is memory of the training program, which may have changed it. */
