@@ -43,8 +43,8 @@ void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX])
 }
 
 /* How an image is changed. Pixel (y, x) of the output is pixel (y + down, x + right) of the image
- * of width w, or (y + down, w - 1 - x + right) if the image is flipped. Pixels outside of the image
- * are black. */
+ * of width w. If the image is flipped, it is pixel (y + down, w - 1 - x + right) instead. Pixels
+ * outside of the image are black. */
 struct view
 {
     const struct dataset *d;

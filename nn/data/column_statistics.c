@@ -337,8 +337,8 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* Collects the categories of column i that more than `liars` members report, because at least one
- * of them then tells the truth. Returns 0 or -ENOMEM. */
+/* Collects the categories of column i that more than `liars` members report. At least one of the
+ * members that report such a category tells the truth. Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;

@@ -396,8 +396,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     return err;
 }
 
-/* The files stay in memory until the data set is filled, because both passes over the rows read
- * them. */
+/* The files stay in memory until the data set is filled, because both passes over the rows read the
+ * files. */
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

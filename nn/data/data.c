@@ -194,7 +194,7 @@ static void take_all(struct data *d)
 }
 
 /* Computes mean and deviation of the training images and adds them to the kind, the text that
- * describes the data, so all peers, the held-out set and later evaluations use the same figures.
+ * describes the data. All peers, the held-out set and later evaluations then use the same figures.
  * The figures are computed from exact counts of pixel values, so they do not depend on the order of
  * the images. */
 static void fit_images(struct dataset *train, struct dataset *test)
@@ -239,7 +239,7 @@ static void note_unseen(struct data *d, const struct columns *c)
 }
 
 /* Finds the files of a spec, and reads and scales both sets. All options are passed to the reader,
- * which uses those that its format has. */
+ * which uses only the options of its format. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {

@@ -355,8 +355,8 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
     return 0;
 }
 
-/* Returns whether there is nothing to scale: all columns are numbers without gaps, and none is
- * scaled. */
+/* Returns whether there is nothing to scale: all columns are numbers without gaps, and no column
+ * has a scale. */
 static bool is_plain(const struct scale *s)
 {
     return !s->given && s->hash == 0 && s->wanted == COLUMNS_SCALE_NONE

@@ -46,8 +46,8 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
                                                          char error[FILE_ERROR_MAX]);
 
 /* Reads a file as safetensors_read() does, but this process may later overwrite the file
- * (nn/files/replace.h). For a model that an earlier process has stored and that this process may
- * replace. */
+ * (nn/files/replace.h). Used for a model that an earlier process has stored and that this process
+ * may replace. */
 __attribute__((warn_unused_result)) int safetensors_read_no_input(const char *path,
                                                                   const struct segment *s, size_t n,
                                                                   float *x,

@@ -198,7 +198,7 @@ void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols);
 /* Writes the transpose of from[rows][cols] to to[cols][rows]. */
 void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols);
 
-/* Copies n floats from from[] to to[], or adds them if `add`. */
+/* Copies n floats from from[] to to[]. `add`: adds them to to[] instead. */
 void layer_give(float *restrict to, const float *restrict from, size_t n, bool add);
 
 #endif

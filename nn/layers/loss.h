@@ -30,8 +30,8 @@ struct loss_batch
     const float *logits;    /* [n][n_classes] */
     const uint16_t *labels; /* Label of each of the n rows, less than n_classes. */
     float smoothing;        /* Label smoothing, in [0, 1). */
-    /* Number by which the gradient is divided. 0: by n. If these rows are only a part of a batch,
-     * the caller gives the number of rows of the whole batch. */
+    /* Number by which the gradient is divided. 0: by n, the number of rows of logits. If these rows
+     * are only a part of a batch, the caller gives the number of rows of the whole batch. */
     size_t n_mean;
 };
 

@@ -24,8 +24,9 @@ enum {
     /* Approximate number of floats in the transformed inputs and outputs of a block (group of tiles
      * processed together). */
     BLOCK_FLOATS = 1 << 17,
-    /* Least number of tiles in a block if the transformed weights do not fit in the cache. If they
-     * are also computed again for each block, the least number is 2 * BLOCK_TILES. */
+    /* Least number of tiles in a block if the transformed weights do not fit in the cache. If the
+     * transformed weights are also computed again for each block, the least number is 2 *
+     * BLOCK_TILES. */
     BLOCK_TILES = 128,
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };

@@ -32,7 +32,8 @@ struct spelling
     size_t distance;  /* Edit distance between `found` and `best`. */
 };
 
-/* Tries a name. Of two names at the same distance, the one that was tried first is kept. */
+/* Compares a valid name with the misspelt one. Of two names at the same distance, the one that was
+ * tried first is kept. */
 void spelling_try(struct spelling *n, const char *name);
 
 /* Tries each of the choices in a list "a|b|c" as a name. A choice "word:N" is compared as it is,

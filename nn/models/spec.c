@@ -107,7 +107,7 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 static const struct
 {
     const char *name;
-    const char *example; /* Example of a valid spec of this kind, for error messages. */
+    const char *example; /* Example of a valid spec of this kind of model, for error messages. */
     /* Character that separates the sizes, as 'x' in "lstm:2x256". 0: this kind of model has no
      * sizes to separate. */
     char between;
@@ -178,7 +178,8 @@ int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *siz
     return refuse_name(error, spec);
 }
 
-/* Prints the canonical spec. Two peers compare it to find out whether their models are the same. */
+/* Prints the canonical spec. Two peers compare their canonical specs to find out whether their
+ * models are the same. */
 void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX])
 {
     const char *name = kinds[kind].name;

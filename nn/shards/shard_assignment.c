@@ -160,7 +160,7 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
         shuffle(o, c, DRAW_ORDER, o->scratch + first[c], first[c + 1] - first[c]);
 }
 
-/* Assigns the samples of one class, sample[0..n), to the parts. Part j gets those between the
+/* Assigns the samples of one class, sample[0..n), to the parts. Part j gets the samples between the
  * fractions edge[j - 1] (0 for the first part) and edge[j] of the class. */
 static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n, uint32_t n_parts,
                         const double *edge)

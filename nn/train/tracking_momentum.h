@@ -31,8 +31,8 @@
  *     local steps (Liu, Lin, Koloskova, Stich 2023, K-GT), and follows the mean of the directions.
  *   - c and u begin at 0. The program begins with the deviation of the first gradient from the mean
  *     of all peers, divided by 1 - mu, for which it needs an all-reduce.
- *   - The exchange of v uses replicas, which contain the errors of the codec, and the consensus step
- *     size gamma of the model.
+ *   - The exchange of v uses replicas, which contain the errors of the codec, and the consensus
+ *     step size gamma of the model.
  *
  * What keeps the sum of c at 0:
  *

@@ -92,9 +92,9 @@ struct trainer
      * does not support this, so the watchdog sees no progress before the job ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
-    /* For each trained coordinate k with sent[k] != 0, sets the momentum to 0, because a delta has
-     * just sent the whole update of this coordinate (factor masking of DGC, Lin et al. 2018). NULL:
-     * the trainer has no momentum. */
+    /* For each trained coordinate k with sent[k] != 0, sets the momentum to 0: a delta has just
+     * sent the whole update of this coordinate (factor masking of DGC, Lin et al. 2018). NULL: the
+     * trainer has no momentum. */
     void (*sent)(void *self, const float *sent);
 
     /* Computes loss and accuracy of x on the held-out set, or on max_samples samples spread over
