@@ -209,7 +209,8 @@ static int world_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     if (n <= k + 1)
         return topology_complete.build(e, NULL, n, seed);
     if ((uint64_t)n * k > UINT32_MAX)
-        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
+        /* The graph would have too many edges: the sum of all degrees must fit into the 32 bits of
+         * graph.first. */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
     struct world w = {.n = n, .half = k / 2};

@@ -79,8 +79,9 @@ struct centre_config
     /* Codec of answers. centre_open() takes ownership. NULL: answers are whole models. */
     struct compress *codec;
     uint64_t rounds, draw_key;
-    /* Mode, which decides when pushes are added and workers are answered (table at the top of this
-     * file). `sync`: sync. `bounded`: ssp. Both false: async. */
+    /* Mode of the parameter server, which decides when it adds pushes and answers workers (table at
+     * the top of this file). `sync` selects sync, `bounded` selects ssp. If both are false, the
+     * mode is async. */
     bool sync, bounded;
     /* ssp only: largest number of rounds by which a worker may be ahead of the slowest worker. */
     uint32_t staleness;
@@ -95,7 +96,8 @@ struct centre
     struct centre_config config;
     /* z: the server's model. sum: the sum of pushes that are to be added to it. n_floats each. */
     float *z, *sum;
-    float *values;     /* Scratch for the running statistics of a push. */
+    /* Scratch for the running statistics in a push (the update that a worker sends). */
+    float *values;
     uint64_t round;    /* In sync mode: last round whose pushes are added to the model z. */
     uint64_t n_pushes; /* Number of pushes added to the model so far. */
     /* Copy of the initial model, shared by the workers to which no answer was sent yet. NULL after

@@ -70,7 +70,8 @@
 
 enum {
     CODEC_LEVELS_RUNGS = 8, /* Number of codec levels. */
-    /* Level at which a peer begins. Models drift apart fastest in the first rounds. */
+    /* Codec level at which a peer begins. It is not the sparsest one, because models drift apart
+     * fastest in the first rounds. */
     CODEC_LEVELS_FIRST = 3,
     /* Level at which a peer begins if drift figures are more than CODEC_LEVELS_BLIND rounds apart,
      * as for small models: their deltas are short, so few of them may carry a sketch. A denser
@@ -96,7 +97,8 @@ enum {
 /* Codec specifications of the levels, from the sparsest to the densest. */
 extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 
-/* The moving averages `motion2` and `lag2` at the start of one measurement of the drift. */
+/* Moving averages, stored when a measurement of the drift begins and used when its figure
+ * arrives. */
 struct codec_levels_mark
 {
     uint64_t round; /* Round of the run at which the measurement began. */
@@ -151,9 +153,9 @@ struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
 /* Saves the state to a checkpoint, or restores it, as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
-/* Returns what determines the level of deltas. "link": the link has room for this level. "drift":
- * the consensus distance. "price": the required level is too expensive, or, before the first figure
- * of the drift, the first level is. */
+/* Returns the reason for the current codec level. "link": the link has room for this level.
+ * "drift": the consensus distance requires it. "price": deltas of the required level, or of the
+ * first level before any drift is known, would delay the round too much. */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, the squared distance of the local steps of one round. */

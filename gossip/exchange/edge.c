@@ -95,9 +95,10 @@ static bool both_know(const struct edge *e)
     return e->said == e->theirs.restored || met;
 }
 
-/* Continues or resets the edge, by rule 3 at the top of edge.h. The edge is reset if a delta that
- * one end lacks is no longer stored, because a delta made again would differ. The neighbour learns
- * of such a reset when this peer answers its next delta, of the old epoch, with an EDGE. */
+/* Continues or resets the edge, by rule 3 at the top of edge.h. If one end needs a delta again that
+ * is no longer stored, the edge is reset, because a newly encoded delta would differ. A neighbour
+ * that did not expect the reset still sends a delta of the old epoch. This peer answers that delta
+ * with an EDGE message. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -244,8 +245,8 @@ void edge_advance(struct edge *e)
     e->settled = g->head.settled;
     e->run_round = g->head.run_round;
     g->full = false;
-    /* The neighbour may not have committed this round yet, so this peer keeps its own delta for one
-     * more round. */
+    /* The neighbour may not have committed this round yet, so this peer keeps its delta of the
+     * round for one more round. */
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;

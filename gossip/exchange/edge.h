@@ -121,12 +121,12 @@ struct edge
     enum edge_state state;
 
     uint64_t epoch; /* Current epoch. 0: none yet, or a reset is requested. */
-    uint64_t round; /* Number of exchanges committed in this epoch. */
+    uint64_t round; /* Number of exchanges committed on this edge in the current epoch. */
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE sent. */
-    /* True: the last EDGE that this peer sent said that the edge was restored from a checkpoint. A
-     * copy is needed, because a job that commits an exchange clears `restored`. */
+    /* True: the last EDGE message of this peer said that the edge was restored from a checkpoint.
+     * This is a copy of `restored`, which a job clears when it commits an exchange. */
     bool said;
     bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
     bool heard; /* True: the neighbour's EDGE has arrived on this session. */
@@ -140,8 +140,8 @@ struct edge
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;
-    /* True: the node must send the previous delta (resend_prev) or the current one, which may be
-     * new (resend_cur). */
+    /* resend_prev: the node must send the delta of the previous round again. resend_cur: it must
+     * send the delta of the current round, for the first time or again. */
     bool resend_prev, resend_cur;
     /* This peer's delta of the current round, and its delta of the round before. */
     struct edge_sent cur, prev;

@@ -5,7 +5,8 @@
 
 /* Residual ratio rho (see gamma.h) at which the rule leaves gamma unchanged. */
 static const double target_rho = 0.6;
-/* Smallest and largest factor by which the rule changes gamma in one exchange. */
+/* Smallest and largest factor by which gamma, the consensus step size, changes from one exchange to
+ * the next. */
 static const double most_down = 0.9, most_up = 1.05;
 /* First gamma of an edge, as a multiple of the contraction of its first deltas. */
 static const double first_share = 1.5;
@@ -34,7 +35,8 @@ void gamma_init(struct gamma *g, double fixed_value)
 static double contraction(double x2, double e2)
 {
     if (!(x2 > 0) || !(e2 < x2))
-        /* If x2 is 0, the model equals its replica, so the delta has nothing to transmit. */
+        /* x2 is the squared distance of the model from its replica. If it is 0, the delta has
+         * nothing to transmit, so the contraction is 1. */
         return x2 > 0 ? 0.0 : 1.0;
     return 1.0 - e2 / x2;
 }

@@ -51,8 +51,8 @@ enum {
 struct gamma
 {
     double value; /* Step size of the last exchange, or the fixed step size. */
-    bool fixed;   /* True: the user has set a constant step size, so the rule is not used. */
-    bool begun;   /* True: the adaptive rule has a start value of gamma greater than 0. */
+    bool fixed; /* True: the user has set a constant step size, so the adaptive rule is not used. */
+    bool begun; /* True: the adaptive rule has a start value of gamma greater than 0. */
     /* Number that identifies the pair of codecs of the last exchange. Gamma restarts if the pair
      * changes. */
     uint32_t codecs;
@@ -81,7 +81,8 @@ struct gamma
  * `own` and `other` fields swapped. */
 struct gamma_exchange
 {
-    /* |x - a|^2 of this peer before (x2) and after (e2) its own delta. */
+    /* Squared distance |x - a|^2 of this peer's model from its replica, before (x2) and after (e2)
+     * this peer's delta is applied. */
     double x2_own, e2_own;
     /* |x - a|^2 of the neighbour before and after its delta, as its delta announced it. */
     double x2_other, e2_other;
@@ -96,9 +97,10 @@ void gamma_init(struct gamma *g, double fixed_value);
  * per committed exchange, before the models are mixed. */
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
-/* Returns the share of the momentum that this exchange may use, in [0, 1]: 1 if rho is small, 0 if
- * the replicas lag by half of the models' distance or more. Otherwise momentum would repeat the lag
- * in each round, and the models would move apart without bound. Called before gamma_next(). */
+/* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if the
+ * replicas are close to the models, and 0 if they lag by half of the models' distance or more.
+ * Momentum would repeat such a lag in each round, and the models would move apart without bound.
+ * Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 
 /* Records d2 = D^2, where D = |b - a| is the distance of the two replicas in this exchange. Returns
@@ -106,8 +108,9 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
  * gamma_judge(). */
 bool gamma_measured(struct gamma *g, double d2);
 
-/* Tests whether the edge is a runaway. n2: |a|^2 + |b|^2. If D^2 exceeds n2, counts a runaway and
- * halves an adaptive gamma; a fixed gamma is not changed. Returns true if gamma was halved. */
+/* Tests whether the edge is a runaway: the squared distance D^2 of its replicas exceeds n2 = |a|^2
+ * + |b|^2. If so, counts a runaway and halves an adaptive gamma. A fixed gamma is not changed.
+ * Returns true if gamma was halved. */
 bool gamma_judge(struct gamma *g, double n2);
 
 #endif

@@ -76,7 +76,8 @@ struct layers_figure
     double relative;
     /* Standard error of the consensus distance xi, relative to xi. 0: exact. NaN: xi is unknown. */
     double error;
-    double apart; /* Distance of the two models that are farthest apart. NaN: xi is unknown. */
+    /* Distance between the two models that are farthest apart. NaN: the distances are unknown. */
+    double apart;
     /* Indices in x[] of the two models that are farthest apart. The two indices are equal if no two
      * models differ or xi is unknown. */
     size_t far[2];

@@ -101,8 +101,9 @@ struct outlier_filter_view
  * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge is apart, that is, much longer than another edge. d2: squared distance of
- * the edge. other2: that of the other edge. way2: |x - x0|^2. */
+/* Returns whether an edge is "apart": much longer than another edge. d2: squared distance of the
+ * two replicas of the edge. other2: squared distance of the other edge. way2: |x - x0|^2, squared
+ * distance of the model from the initial model. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b

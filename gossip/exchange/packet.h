@@ -40,7 +40,7 @@ struct packet *packet_get(struct packet_pool *pool);
 
 /* Returns the packet's bytes and sets *n to their number, `len`. */
 const uint8_t *packet_bytes(const struct packet *p, size_t *n);
-/* Add or drop one reference. packet_release() accepts NULL. */
+/* packet_hold() adds one reference to a packet. packet_release() drops one, and accepts NULL. */
 void packet_hold(struct packet *p);
 void packet_release(struct packet *p);
 

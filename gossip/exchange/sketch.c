@@ -82,9 +82,9 @@ static double likely_gap(const struct sketch_moment *now)
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
     double guess = 3 / (reach * reach);
     guess = guess < 0.5 ? guess : 0.5;
-    /* All peers must choose the same value, although each machine rounds the measured gap
-     * differently. Because of the factor 0.999, all peers use the guess if gap and guess are equal
-     * up to rounding errors. */
+    /* All peers must choose the same value, although the measured gap has different rounding errors
+     * on different machines. If gap and guess are nearly equal, the factor 0.999 makes all peers
+     * choose the guess. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
@@ -130,7 +130,7 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
  * is computed from them, can be negative. The result is then NaN. */
 static double ratio(double distance2, double q)
 {
-    /* The mean of |x|^2 is |mean|^2 plus the squared consensus distance. */
+    /* The mean of |x|^2 over the peers is |mean|^2 plus the squared consensus distance. */
     double mean2 = q - distance2;
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }

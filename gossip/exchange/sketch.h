@@ -102,9 +102,8 @@ struct sketch_figures
      * at the start of the window that produced `own`. */
     double own_local2;
 
-    /* Largest part of |x_i - mean| / |mean| that the figures may miss because of rounding to
-     * float32. Its square is added to the square of the figure. 0: this peer has never had a
-     * neighbour. */
+    /* Bound of the rounding error of float32 in the figures, relative to |mean|. Its square is
+     * added to the square of a figure. 0: this peer has never had a neighbour. */
     double rounding;
 };
 
@@ -136,7 +135,7 @@ struct sketch
 
     /* The current window of averaging. */
     bool open;  /* True: an averaging window has begun and has not ended. */
-    bool began; /* True: a window began with the last call of sketch_beat(). */
+    bool began; /* True: an averaging window began with the last call of sketch_beat(). */
     /* Number that identifies the set of members when the window began. A change of the set ends
      * averaging by gossip for the rest of the run. */
     uint64_t view;

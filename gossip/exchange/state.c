@@ -263,9 +263,9 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
     e->restored = s->reading;
-    /* If the checkpoint has no own delta of this epoch, this peer has made its first one after the
-     * checkpoint. The neighbour may have applied it, and it cannot be sent again, so the edge is
-     * reset. */
+    /* If the checkpoint has no delta of this peer for the current epoch, this peer made its first
+     * delta after the checkpoint. The neighbour may have applied that delta, and this peer cannot
+     * send it again. The edge is therefore reset. */
     if (s->reading && e->cur.payload == NULL && e->prev.payload == NULL)
         e->epoch = 0;
 }

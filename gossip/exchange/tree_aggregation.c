@@ -29,8 +29,8 @@ static uint64_t last_period(const struct tree_aggregation_place *p)
     return (uint64_t)p->depth + 2;
 }
 
-/* For a run in lock step: returns the index of the latest measurement window that begins at or
- * before this round. */
+/* For a run in lock step: returns the index of the last measurement window that begins at or before
+ * round `round`. */
 static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
 {
     if (round < p->n_rounds)
@@ -47,8 +47,8 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
-/* Returns the slot in which a measurement window is stored: the number of times that 2 divides its
- * index, at most the last slot. */
+/* Returns the slot in which measurement window `index` is stored: the number of times that `index`
+ * can be divided by 2, but at most the number of the last slot. */
 static size_t slot_of(uint64_t index)
 {
     size_t v = 0;
@@ -156,7 +156,7 @@ static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
     settle(v, s, is_sharp(v, s));
 }
 
-/* Begins one window in its slot, with the values of this peer. */
+/* Begins measurement window `index` in its slot, with the values of this peer in `own`. */
 static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
@@ -254,8 +254,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                : s->sharp ? TREE_AGGREGATION_DOWN
                           : TREE_AGGREGATION_BLURRED;
     }
-    /* A CLOCK message is sent at least once over each edge. It tells a neighbour that still
-     * averages by gossip to stop (sketch.c). */
+    /* A CLOCK message is sent at least once over each edge. A neighbour that still averages by
+     * gossip stops averaging when it receives one (sketch.c). */
     bool news = !v->place.lock_step && v->clock > p->told;
     if (p->told > 0 && !news)
         return TREE_AGGREGATION_NOTHING;

@@ -111,8 +111,8 @@ struct tree_aggregation_slot
     float s[SKETCH_K];   /* Sketch of this peer's model when the measurement began. */
     uint32_t n_children; /* Number of children that have reported for this measurement. */
     bool done;           /* True: the sum over all peers is known. */
-    /* True: the result is known, and Xi has changed little since the measurement began ("sharp",
-     * see the top of this file). */
+    /* True: the result is known and "sharp", which means that the consensus distance Xi has changed
+     * little since the measurement began (top of this file). */
     bool sharp;
     /* Sum over all peers once it is known. Before that: sum over this peer, if it has begun, and
      * over the subtrees of the children that have reported. */
@@ -129,7 +129,7 @@ struct tree_aggregation_place
     uint32_t reach; /* Number of hops from the first member to the member farthest from it. */
     /* Number of children of this peer in each of the trees. */
     uint32_t n_children[TREE_AGGREGATION_TREES];
-    /* root: whether this peer is the root of each tree. lock_step: whether the run is in lock
+    /* root: for each tree, whether this peer is its root. lock_step: whether the run is in lock
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */

@@ -66,8 +66,8 @@ enum {
     /* Number of successive calls of uplink_look() that must find a higher floor possible before the
      * floor rises. */
     UPLINK_UP = 3,
-    /* Number of successive calls of uplink_look() that must find deltas of the floor's level too
-     * slow before the floor falls. */
+    /* Number of successive calls of uplink_look() that must find deltas of the floor's codec level
+     * too slow. The floor, the sparsest level that a peer may use, then becomes sparser. */
     UPLINK_DOWN = 2,
     /* After the floor has fallen from a level, that level is not tried again for this many calls of
      * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */

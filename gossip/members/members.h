@@ -85,7 +85,8 @@ struct members_crypto
 struct members_tally
 {
     uint32_t n_vertices; /* Number of vertices of the topology, including this peer. */
-    /* Number of other vertices for each state that a record can announce (enum record_state). */
+    /* For each enum record_state: number of other members that are vertices and whose record
+     * announces this state. */
     uint32_t says[RECORD_LEFT + 1];
     /* n_final: number of other members that have ended their run. n_working: number of other
      * members that are alive and training or in the consensus phase. */
@@ -267,7 +268,8 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
 /* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows
  * the records that all members had at the start. Otherwise it knows nothing. O(members). */
 void members_listener(struct members *m, uint32_t place, bool member);
-/* Reports that the listener at `place` has sent record r, so it knows r. */
+/* Reports that the listener at `place` has sent record r. The listener then knows r, so r is not
+ * sent to it. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
 /* Sets the bit set of all listeners' places. 0: some listeners have no place in the set. Changes
  * that all listeners know are not sent. */

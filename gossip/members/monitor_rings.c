@@ -47,7 +47,8 @@ uint32_t monitor_rings_ahead(const struct monitor_rings *r, uint32_t ring, uint3
     for (uint32_t i = 0; i < r->n; i++) {
         const struct member *e = r->at[i];
         if (e->state == MEMBER_ALIVE && e->counts)
-            /* The difference of the two positions is unsigned, so it wraps around the ring. */
+            /* The difference of the two ring positions is unsigned, so a distance past the end of
+             * the ring is correct, too. */
             keep_least(least, n_alive, e->place[ring] - own);
     }
     for (uint32_t i = 0; i < r->n && n < MONITOR_RINGS_AHEAD_MAX; i++)

@@ -27,7 +27,8 @@ struct entry
 struct records
 {
     struct entry **bucket; /* Hash table: the first entry of each of the n_buckets chains. */
-    size_t n_buckets, n;   /* Number of buckets (a power of two), and number of entries. */
+    /* Number of buckets of the hash table (a power of two), and number of records in it. */
+    size_t n_buckets, n;
 };
 
 struct records *records_open(void)

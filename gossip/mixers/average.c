@@ -108,9 +108,9 @@ static void settle(struct mixing *m, bool apart)
     v->corrects |= v->lazy < 1 || !mixing_in_step(m) || apart;
 }
 
-/* While deltas are updates, the replicas a and b are sums of updates and do not approximate models.
- * A correction computed from them would push equal models apart, so the edge counts as lagging
- * until |x - a| is under the target. */
+/* Deltas that contain updates make the replicas a and b sums of updates, which do not approximate
+ * models. A correction computed from them would push equal models apart. Therefore the edge counts
+ * as lagging until |x - a| is under the target. */
 static bool lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
@@ -246,9 +246,10 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* Puts withheld parts of updates into x, with error feedback, after believe(): x += withheld -
- * memory, then withheld = memory - sent updates. `memory` is the mean of the error memories that
- * were encoded. With a single memory, which equals `withheld`, x does not change. */
+/* With error feedback: adds to x the parts of updates that were not sent. Called after believe(). x
+ * += withheld - memory, then withheld = memory - sent updates. `memory` is the mean of the error
+ * memories that were encoded. If there is only one memory, it equals `withheld`, and x does not
+ * change. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);

@@ -51,9 +51,9 @@
 enum { CLIP_LAST = 1, CLIP_TRAINING = 2 };
 
 /* Returns tau^2, the squared clipping threshold, for n terms with known squared length d2 and
- * mixing weight w. `tolerate` is B, and `behind` is CLIP_TRAINING or CLIP_LAST. B = 0 returns the
- * largest finite d2. A d2 that is NaN or infinite counts as farthest. Terms of equal length keep
- * their order in the array. O(n^2). */
+ * mixing weight w. tolerate: number of Byzantine neighbours to tolerate; 0 returns the largest
+ * finite d2. behind: CLIP_TRAINING or CLIP_LAST. A d2 that is NaN or infinite counts as farthest.
+ * Terms of equal length keep their order in the array. O(n^2). */
 double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind);
 
 struct clip_rule

@@ -8,12 +8,13 @@
 
 #include "gossip/mixers/mixing.h"
 
-/* Size in bytes of the field in front of the companion's part of a message, which gives the length
- * of this part. */
+/* A message begins with the encoded companion (a vector that is exchanged like the model). Its
+ * length is stored before it, in a field of this number of bytes. */
 enum { COMPANION_HEAD = 4 };
 
-/* Returns whether the companion's part of message[0..n) is valid, and sets *at to the position of
- * the model's part. If messages of this codec do not contain the companion, *at is 0. */
+/* Returns whether the encoded companion at the start of message[0..n) is valid. Sets *at to the
+ * position of the encoded model that follows it. *at is 0 if messages of this codec do not contain
+ * the companion. */
 bool companion_valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                      size_t *at);
 
@@ -32,8 +33,8 @@ int companion_put(const struct mixing *m, uint32_t codec, const struct compress_
  * companion and the exchange was not refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
-/* Subtracts the flow of edge e from the companion and sets the flow to 0. Without a flow, does
- * nothing. */
+/* Subtracts from the companion vector the flow of edge e (the sum of the changes by its exchanges),
+ * and sets the flow to 0. Does nothing if the edge stores no flow. */
 void companion_take_back(const struct mixing *m, struct edge *e);
 
 #endif

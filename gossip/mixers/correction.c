@@ -26,7 +26,7 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* Subtracts a term again from x[0..n), to which it was already added, and marks it as refused. */
+/* Removes a correction term that was already added to x[0..n), and marks the term as refused. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     if (t->velocity == NULL)

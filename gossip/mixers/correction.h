@@ -31,8 +31,8 @@ struct correction
     float momentum; /* Momentum coefficient of this exchange. */
     double d2;      /* Output: the squared distance |b - a|^2 of the replicas is added to it. */
     double w;       /* Mixing weight of the edge. */
-    /* Largest squared distance d2 that is accepted. The term is refused if d2 is larger. 0: no
-     * limit. */
+    /* Largest accepted d2, the squared distance of the two replicas. If d2 is larger, the
+     * correction of this edge is refused. 0: no limit. */
     double limit2;
     /* Output. True: d2 exceeded limit2, so the term does not change x (apart from rounding
      * errors). */

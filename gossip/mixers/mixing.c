@@ -1,4 +1,5 @@
-/* gossip/mixers/mixing.c -- opens and closes struct mixing, copies models, answers queries. */
+/* gossip/mixers/mixing.c -- opens and closes struct mixing, copies models, and returns properties
+ * of the exchange state. */
 #include "gossip/mixers/mixing.h"
 
 #include "gossip/mixers/companion.h"
@@ -191,7 +192,8 @@ void mixing_start(struct mixing *m)
 
 int mixing_take_model(struct mixing *m, const uint8_t *bytes)
 {
-    /* The bytes are copied before they are checked, because a message may not be aligned. */
+    /* The received model is copied before its values are checked, because `bytes` may not be
+     * aligned for floats. */
     memcpy(m->x, bytes, mixing_model_bytes(m));
     m->fetched = true;
     sketch_passed_over(&m->sketch);

@@ -101,7 +101,7 @@ struct mixing_task
     double w; /* Mixing weight of the edge in this exchange. Set by mixing_mix(). */
     /* Set by the mixer: the correction of this exchange was refused or looks malicious. */
     bool distrusted;
-    /* Set by the mixer: several exchanges in a row looked malicious
+    /* Set by the mixer: several exchanges in a row of this edge looked malicious
      * (gossip/exchange/outlier_filter.h). */
     bool suspect;
 };
@@ -260,7 +260,7 @@ int mixing_take_model(struct mixing *m, const uint8_t *bytes);
 size_t mixing_model_bytes(const struct mixing *m);
 /* Returns the model in its stored precision, for publication and for other peers: x itself, or a
  * copy of x with all 16-bit segments rounded. Valid until the next call. While a job runs, only the
- * worker may call this. O(n_floats) if it rounds, else O(1). */
+ * worker thread may call this function. O(n_floats) if it rounds, else O(1). */
 const float *mixing_held_model(const struct mixing *m);
 /* Returns |a - b|^2 of two vectors of `dim` floats. Both vectors are first rounded to the number
  * formats of the segments. O(dim). */

@@ -170,7 +170,7 @@ static int plan_edge(struct mixing *m, size_t i)
     struct mixing_task *t = &m->task[i];
     struct replica *was = t->edge->a;
     if (t->replica != NULL && t->replica != was) {
-        /* plan_commit() has already counted this reference. */
+        /* No reference to t->replica is added here, because plan_commit() has already added it. */
         t->edge->a = t->replica;
         replica_release(&m->replicas, was);
     }

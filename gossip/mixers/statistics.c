@@ -148,7 +148,8 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
         apart2 += d * d;
         size2 += (double)a * (double)a;
     }
-    /* The worst edge is reported, because even one pair of peers that drifts apart is a fault. */
+    /* The edge with the largest relative distance is reported, because even one pair of peers whose
+     * statistics drift apart is a fault. */
     if (size2 > 0 && apart2 / size2 >= s->apart2 / s->size2) {
         s->apart2 = apart2;
         s->size2 = size2;

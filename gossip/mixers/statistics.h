@@ -37,8 +37,8 @@ struct statistics
      * become too small. */
     float *owed;
     bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */
-    /* Scratch of n floats each: the amount to add to x in this job, and the smallest value among
-     * those that are averaged. */
+    /* Scratch of n floats each. sum: the amount to add to each statistic in this job. least: the
+     * smallest value of each statistic among the neighbours. */
     float *sum, *least;
     size_t n_terms; /* Number of exchanges that this job has averaged so far. */
     /* Squared distance |s_j - s_i|^2 between the statistics sent by the two ends of an edge. Of the

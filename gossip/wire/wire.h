@@ -78,8 +78,8 @@ enum wire_type {
     WIRE_MODEL,
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    /* In lock step: reports the rounds that the sender has done, if the sender has no delta to
-     * send that reports them. */
+    /* Number of rounds that the sender has done. Sent in lock step only, when no delta reports the
+     * number. */
     WIRE_BEAT,
     /* Asks when the receiver last heard from a member that the sender has not heard from. */
     WIRE_PROBE,
@@ -235,8 +235,8 @@ struct wire_ping
     bool finished;
 };
 
-/* Number of rounds that the sender has done, in lock step. Messages of a session arrive in the
- * order in which they were sent, so all DELTAs that were sent before a BEAT arrive before it. */
+/* BEAT message of a run in lock step: the number of rounds that the sender has done. A session
+ * delivers messages in the order of sending, so all DELTAs sent before a BEAT arrive before it. */
 struct wire_beat
 {
     /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
@@ -339,7 +339,9 @@ struct wire_delta
 struct wire_part
 {
     uint64_t epoch, round; /* Epoch and round of the DELTA. */
-    uint64_t after; /* Number of bytes at the end of the DELTA that earlier fragments contained. */
+    /* Number of bytes of the DELTA that follow this fragment. They were sent in earlier
+     * fragments. */
+    uint64_t after;
     struct bytes payload; /* Bytes of the fragment, at least one. */
 };
 
@@ -377,8 +379,9 @@ struct wire_round_protocol
     enum wire_round_protocol_word word;
     uint64_t round;   /* Round of the run to which the message belongs. */
     uint32_t attempt; /* Number of times that the collective of this round was restarted. */
-    /* Hash of the members that take part, from members_view(). In a HERE or ASK message: the round
-     * of the last answer that the sender has from the parameter server. */
+    /* Hash of the members that take part in the all-reduce, from members_view(). In a HERE or ASK
+     * message: the round of the last answer that the sender has received from the parameter
+     * server. */
     uint64_t view;
     uint32_t step; /* Step of the all-reduce schedule in a STEP message, else 0. */
     /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry the
@@ -418,8 +421,10 @@ enum wire_finish_word {
 struct wire_finish
 {
     enum wire_finish_word word;
-    struct wire_ballot ballot; /* Ballot to which the message belongs. A DECIDED belongs to none. */
-    /* Highest ballot that the sender, or a peer whose answer it has added up, has promised. */
+    /* Ballot to which the message belongs. A DECIDED message belongs to no ballot. */
+    struct wire_ballot ballot;
+    /* Highest ballot that was promised by the sender or by a peer whose answer the sender has added
+     * to this message. */
     struct wire_ballot promised;
     /* In a REPORT: highest ballot in which the sender, or a peer whose answer it has added up,
      * accepted a proposal. */
@@ -435,7 +440,7 @@ struct wire_finish
      * the squared norms of the models. */
     float dist2, norm2;
     uint64_t model_hash; /* In a REPORT: hash of the models if all are equal, else 0. */
-    /* In a REPORT: mean of the sketches of the models, little-endian float32. */
+    /* In a REPORT: mean of the sketches of the n_models models, little-endian float32. */
     struct bytes mean;
     /* Members, WIRE_FINISH_ENTRY bytes each: the first 8 bytes of the identity, and flags
      * (peer/node/finish/finish.h). */
@@ -459,8 +464,8 @@ struct wire_model_req
      * follow those of the model. WIRE_PIECE_WHOLE: the whole model. WIRE_PIECE_LAYERS: sketches of
      * its layers (gossip/exchange/layers.h). */
     uint32_t piece;
-    /* 0: requests floats. Otherwise requests sketches of all pieces or of all layers, drawn with
-     * this key. */
+    /* Key for drawing the sketches of all pieces or of all layers, which the answer contains. 0:
+     * the answer contains the floats of the model instead. */
     uint64_t key;
 };
 
@@ -494,7 +499,8 @@ struct wire_status_figure
     char name[WIRE_FIGURE_NAME + 1];
     bool is_real;   /* True: the value is a real number. False: a whole number. */
     uint64_t whole; /* A whole number. A bool is 0 or 1. */
-    double real;    /* Never NaN: a value that is not known is not in the message. */
+    /* Value of a real figure. Never NaN: a figure whose value is unknown is not sent. */
+    double real;
 };
 
 /* A peer's metrics about itself. Unknown values are NaN. */
