@@ -145,7 +145,8 @@ static int bipartite_build(struct topology_edges *e, const char *arg, uint32_t n
     uint64_t all = (uint64_t)a + b, left = ((uint64_t)n * a + all / 2) / all;
     left = left < 1 ? 1 : left > n - 1 ? n - 1 : left;
     if (left * (n - left) > UINT32_MAX / 2)
-        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
+        /* The graph would have too many edges: the sum of all degrees must fit into the 32 bits of
+         * graph.first. */
         return -EINVAL;
     for (uint32_t i = 0; i < left; i++)
         for (uint32_t j = (uint32_t)left; j < n && err == 0; j++)

@@ -141,7 +141,8 @@ const struct topology topology_rotation = {
  * cycle. The union of all rounds is therefore connected. Each matching by itself is uniformly
  * distributed among all matchings. ---- */
 
-enum { K_LEAST = 2 }; /* Smallest K in matching:K, the number of rounds before they repeat. */
+/* Smallest K in "matching:K". K is the number of rounds after which the matchings repeat. */
+enum { K_LEAST = 2 };
 
 static int matching_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])

@@ -97,7 +97,8 @@ static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint6
 {
     double p;
     if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
-        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
+        /* The graph would have too many edges: the sum of all degrees must fit into the 32 bits of
+         * graph.first. */
         return -EINVAL;
     struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
     int err = 0;

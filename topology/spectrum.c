@@ -197,7 +197,7 @@ static size_t count_below(const struct lanczos *l, double x)
 }
 
 /* Returns the eigenvalue of the tridiagonal matrix T that has `rank` eigenvalues below it. It is
- * found by bisection in [-1, 1], which contains all eigenvalues of M. */
+ * found by bisection in [-1, 1], which contains all eigenvalues of a mixing matrix. */
 static double eigenvalue(const struct lanczos *l, size_t rank)
 {
     double low = -1.0 - 1e-9, high = 1.0 + 1e-9;

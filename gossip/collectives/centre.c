@@ -349,8 +349,8 @@ static void tell_whole(struct centre *c, struct centre_answer *a)
     a->statistics = c->z + dim_of(c);
 }
 
-/* Encodes z - copy, the change of the server's model since the last answer to these workers, and
- * adds the decoded difference to `copy`. If other workers share `copy`, these workers first get a
+/* Encodes z - copy, the change of the server's model since the last answer to the workers a->to[],
+ * and adds the decoded difference to `copy`. If further workers share `copy`, a->to[] first get a
  * duplicate of it. Returns false if memory is exhausted or the difference is not finite. */
 static bool tell_difference(struct centre *c, struct centre_answer *a, uint8_t *coded)
 {

@@ -89,8 +89,8 @@ enum {
     /* Duration of the trial of an expensive level, in price updates. After this number of updates
      * the price of the level has been measured. */
     CODEC_LEVELS_TRIAL = 3,
-    /* Number of drift measurements for which the averages at their start are stored (struct
-     * codec_levels_mark). */
+    /* Number of drift measurements for which this peer stores the moving averages at the start of
+     * the measurement (struct codec_levels_mark). */
     CODEC_LEVELS_MARKS = 4
 };
 
@@ -133,8 +133,8 @@ struct codec_levels
     /* Drift figures of rounds up to this one are ignored: they were already used, or describe a
      * time before the last change of level. */
     uint64_t after;
-    /* Moving average of |Delta|^2, the squared distance of a round's local steps. 0: no value
-     * yet. */
+    /* Moving average of |Delta|^2, where |Delta| is the distance by which the local steps of a
+     * round move the model. 0: no value yet. */
     double motion2;
     double lag2; /* Moving average of the squared lag |x - a|^2 after a delta. 0: no value yet. */
     /* Normalised drift of the last figure that codec_levels_look() has used. NaN: none yet. */
@@ -158,10 +158,12 @@ void codec_levels_state(struct codec_levels *l, struct state *s);
  * first level before any drift is known, would delay the round too much. */
 const char *codec_levels_by(const struct codec_levels *l);
 
-/* Records |Delta|^2, the squared distance of the local steps of one round. */
+/* Records |Delta|^2, where |Delta| is the distance by which the local steps of one round have moved
+ * the model. */
 void codec_levels_moved(struct codec_levels *l, double motion2);
 
-/* Records the largest |x - a|^2 that a delta of this round leaves unsent. */
+/* Records the lag of this round: the largest squared distance |x - a|^2 of the model from a replica
+ * after the replica's delta. */
 void codec_levels_lagged(struct codec_levels *l, double lag2);
 
 /* Stores the moving averages `motion2` and `lag2`. Called when a drift measurement begins: its

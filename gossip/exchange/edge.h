@@ -161,7 +161,8 @@ struct edge
      * reset. NULL: no exchange of this edge has had momentum. */
     float *velocity;
     /* Sum of the changes of the companion vector (gossip/mixers/mixing.h) by the exchanges of this
-     * edge that have not been taken back. NULL: the companion does not need it. */
+     * edge that have not been taken back. NULL: the run has no companion whose sum over the peers
+     * must be conserved. */
     float *flow;
     struct gamma gamma;        /* Consensus step size of the edge. */
     struct sketch_pair sketch; /* State of the estimate of the consensus distance on this edge. */

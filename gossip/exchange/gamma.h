@@ -84,7 +84,8 @@ struct gamma_exchange
     /* Squared distance |x - a|^2 of this peer's model from its replica, before (x2) and after (e2)
      * this peer's delta is applied. */
     double x2_own, e2_own;
-    /* |x - a|^2 of the neighbour before and after its delta, as its delta announced it. */
+    /* Squared distance of the neighbour's model from its replica, before (x2) and after (e2) the
+     * neighbour's delta is applied. Announced in that delta. */
     double x2_other, e2_other;
     /* Number that identifies the pair of codecs of the two deltas, the same at both ends. */
     uint32_t codecs;

@@ -102,8 +102,9 @@ static bool is_sketch(const struct layers_part *p)
     return p->width < p->n;
 }
 
-/* Writes the sketch and the squared norm of one part to `out`. The hash depends on the position in
- * the model, so different parts have independent errors. */
+/* Writes the sketch and the squared norm of one part of the model to `out`. The hash of a float
+ * depends on its position in the model, so the sketches of different parts have independent
+ * errors. */
 static void sketch_part(const struct layers_part *p, uint64_t key, const float *x, float *out)
 {
     double sum[LAYERS_K] = {0};

@@ -65,8 +65,8 @@ struct piece_view
 {
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
-    /* Sketches of the pieces that arrived (come), of the initial model, and of each source's own
-     * model. An element of own[] is NULL if the source has not sent it or was excluded. */
+    /* Sketches of all pieces. come: of the pieces that arrived. initial: of the initial model.
+     * own[]: of each source's own model; NULL if the source has not sent them or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 

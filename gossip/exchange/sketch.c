@@ -351,7 +351,9 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
     struct tree_aggregation_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
     disturb(k);
     if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
-        return; /* The neighbour knows another set of members, so its trees may differ. */
+        /* The message is ignored: the neighbour knows another set of members, so its trees may
+         * differ. */
+        return;
     sum.n = (uint32_t)(m->tag % TAG_SETTLING);
     if (sum.n > 0 && is_absurd(k, (sum.dist2 + sum.norm2) / sum.n))
         return; /* The value is implausible, so the message is ignored, as if it had been lost. */
@@ -369,8 +371,8 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     if (k->disturbed)
         return;
     if (own->tag != other->tag || (own->tag != 0 && !pair_fits(k, p))) {
-        /* The neighbour's message is of another window, so one of the two peers has missed a
-         * round. */
+        /* The neighbour's message belongs to another window, so one of the two peers has missed a
+         * round. The averages are then wrong, and this peer stops averaging. */
         disturb(k);
         return;
     }
@@ -403,8 +405,8 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 }
 
 /* Returns whether the averages of this peer are wrong from now on. They are correct only if each
- * peer has exchanged with every neighbour in every round, among the same members. Neighbours learn
- * of it from this peer's next message (put_word()). */
+ * peer has exchanged with every neighbour in every round, among the same members. The neighbours
+ * learn from this peer's next message that its averages are wrong (put_word()). */
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);

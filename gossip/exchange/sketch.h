@@ -60,7 +60,7 @@ struct sketch_moment
     uint64_t view; /* Number that identifies the current set of members. */
     /* This peer's position in the trees over these members. mixing_beat() sets part of it. */
     struct tree_aggregation_place place;
-    bool draining;    /* True: this peer makes no new deltas. */
+    bool draining;    /* True: this peer completes pending exchanges but makes no new deltas. */
     size_t n_commits; /* Number of exchanges that the job committed. */
     /* True: a window of averaging must begin now, because the caller needs a recent figure. */
     bool anew;
@@ -133,7 +133,7 @@ struct sketch
     uint64_t own_base;
     struct tree_aggregation survey;
 
-    /* The current window of averaging. */
+    /* The fields from `open` to `momentum` describe the current window of averaging. */
     bool open;  /* True: an averaging window has begun and has not ended. */
     bool began; /* True: an averaging window began with the last call of sketch_beat(). */
     /* Number that identifies the set of members when the window began. A change of the set ends
@@ -145,8 +145,8 @@ struct sketch
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
      * window began. */
     double local2;
-    /* at: the current averages. before[0]: the averages after the last job that mixed. before[1]:
-     * after the job that mixed before it. */
+    /* at: the current averages m, u and q. before[0] and before[1]: these averages after the last
+     * and the second-last job that mixed with a neighbour. */
     struct sketch_average at, before[2];
     /* Number of exchanges mixed in the current window since the last call of sketch_beat(). */
     size_t mixed;
@@ -232,7 +232,7 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
 /* Mixes this peer's averages with those of the neighbour, after both sketch messages of an exchange
  * have arrived. w: mixing weight of the edge. If the messages belong to different windows, this
- * peer becomes disturbed. */
+ * peer becomes disturbed (see the top of this file) and stops averaging. */
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 

@@ -75,8 +75,8 @@ struct tree_aggregation_pair
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
     /* Version number of the trees to which the state of this edge belongs. */
     uint64_t built;
-    /* For each slot: index of the measurement window for which this child's report was added to the
-     * sum. */
+    /* For each slot: index of the measurement window for which the neighbour, as this peer's child
+     * in the tree, has reported. */
     uint64_t got[TREE_AGGREGATION_SLOTS];
     /* For each slot: index of the measurement window for which a report or result was sent over
      * this edge. */
@@ -91,8 +91,8 @@ struct tree_aggregation_pair
 /* Sum over n peers: their sketches, and the squares for the consensus distance. */
 struct tree_aggregation_sum
 {
-    uint32_t n;           /* Number of peers in the sum. 0: the sum is empty. */
-    bool settling;        /* True: at least one of the peers is in its consensus phase. */
+    uint32_t n;    /* Number of peers in the sum. 0: the sum is empty. */
+    bool settling; /* True: at least one of the peers in the sum is in its consensus phase. */
     float mean[SKETCH_K]; /* Mean of the sketches s. */
     double dist2;         /* Sum of the squared distances |s - mean|^2 of the n sketches. */
     double norm2;         /* Sum of the squared norms |x|^2 of the n models. */

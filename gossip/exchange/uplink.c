@@ -43,8 +43,8 @@ double uplink_budget(double compute_s, bool beside, double rtt_s)
     return beside ? fmax(compute_s - rtt_s, behind_s) : behind_s;
 }
 
-/* Returns the densest level up to `most` with a transfer of at most within_s seconds. Returns 0,
- * the sparsest level, if no other level fits. */
+/* Returns the densest codec level, at most `most`, whose delta is transferred in at most within_s
+ * seconds. Returns 0, the sparsest level, if no other level is fast enough. */
 static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte, double within_s)
 {
     while (most > 0 && u->bytes[most] * s_per_byte > within_s)

@@ -112,7 +112,7 @@ struct uplink
     /* Level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level that each
      * of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
-    uint32_t left; /* Level from which the floor has fallen last. */
+    uint32_t left; /* Codec level of the floor before it last fell. */
     /* n_wait: number of calls of uplink_look() for which the floor does not rise again to the level
      * from which it fell last, or above. wait: n_wait at the time of that fall. */
     uint32_t n_wait, wait;
@@ -131,8 +131,9 @@ void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
  * time of the link. */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
 
-/* Computes the price of each level, from 1 to UPLINK_PRICE_MOST: the transfer time of its delta,
- * divided by the time that it may take. Before the first call of uplink_look() all prices are 1. */
+/* Computes the price of each codec level, from 1 to UPLINK_PRICE_MOST: the transfer time of its
+ * delta, divided by the budget (the longest transfer time that does not delay the round). Before
+ * the first call of uplink_look() all prices are 1. */
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
 /* Updates floor and prices from the measured speed. s_per_byte: seconds per byte on the slowest

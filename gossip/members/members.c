@@ -517,8 +517,8 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    /* Queues the record for sending. If the member is refused when the queue is sent, the record is
-     * left out. */
+    /* Queues the member's record to be sent to other members. The record is left out if the member
+     * is still refused when the queue is sent. */
     members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);
 }

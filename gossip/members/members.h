@@ -64,7 +64,7 @@ struct member
      * `known`. */
     /* True: the member was known from the start of the cluster, so it is accepted. */
     bool known : 1;
-    /* True: enough other members endorse it, so it is accepted and may be a vertex. */
+    /* True: enough other members endorse this member, so it is accepted and may be a vertex. */
     bool counts : 1;
     bool vouched : 1; /* True: at least one accepted member endorses this member. */
     /* True: the member would be accepted even without an endorsement by this peer. */

@@ -19,7 +19,7 @@ struct records;
 /* Returns an empty set, or NULL if memory is exhausted. */
 struct records *records_open(void);
 
-/* Frees the set. No reference may be left (asserted). s may be NULL. */
+/* Frees the set of records. Asserts that no reference to a record is left. s may be NULL. */
 void records_close(struct records *s);
 
 /* Returns the stored record with exactly the contents and signature of *r, or NULL. Takes no

@@ -37,7 +37,7 @@ static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
     return &t->bucket[i & mask];
 }
 
-/* Enters all slots into the buckets, whose number fits the capacity t->cap. */
+/* Enters all members into the empty hash table, which has 2 * t->cap buckets. */
 static void fill_buckets(struct table *t)
 {
     for (uint32_t i = 0; i < 2 * t->cap; i++)
@@ -124,7 +124,7 @@ static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
     return low;
 }
 
-/* Returns whether the members at two places of the order have the same name. */
+/* Returns whether members i and k of the sorted member list have the same name. */
 static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
 {
     return strcmp(t->slot[t->order[i]].member.record->name,

@@ -13,8 +13,8 @@
 struct average
 {
     float *u; /* Model x before the local steps of this job. */
-    /* Part of the local updates so far that no delta has carried yet; x lacks it, too. NULL without
-     * error feedback. */
+    /* Sum of the local updates that no delta has contained yet. The model x does not contain these
+     * updates either. NULL without error feedback. */
     float *withheld;
     /* Scratch for decoded updates. After encode(): the mean of the updates sent. */
     float *sum;
@@ -241,7 +241,8 @@ static void put(struct mixing *m, struct mixing_task *t)
     if (!is_update(t->codec))
         mixing_put(m, t, m->x, t->replica->v);
     else if (v->withheld != NULL)
-        mixing_put(m, t, t->replica->memory, v->sum); /* encode() has set v->sum to zeros. */
+        /* v->sum is the vector of zeros here, because encode() has cleared it. */
+        mixing_put(m, t, t->replica->memory, v->sum);
     else
         mixing_put(m, t, m->x, v->u);
 }

@@ -59,7 +59,9 @@ static bool may_be_empty(const struct mixing *m, const struct mixing_task *t)
     return m->trigger > 0 && t->codec == DELTA_RUN && !m->settling && t->round + t->commit > 0;
 }
 
-/* If d2 is NaN, the delta is not empty, and mixing_put() reports the divergence. */
+/* Encodes a delta, or makes an empty one if the model has moved too little since the last delta. If
+ * the model's distance from the replica is NaN, the delta is encoded, and mixing_put() reports the
+ * divergence. */
 static void encode(struct mixing *m)
 {
     double least2 = m->trigger * m->trigger * m->step2;

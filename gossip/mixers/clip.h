@@ -62,7 +62,7 @@ struct clip_rule
      * the job. */
     uint32_t tolerate;
     /* Required weight of the edges whose difference is longer than the clipping threshold, as a
-     * multiple: CLIP_TRAINING or CLIP_LAST. */
+     * multiple of the weight of the B heaviest edges: CLIP_TRAINING or CLIP_LAST. */
     uint32_t behind;
     double most2; /* Upper limit of tau^2, the squared clipping threshold. Infinite: no limit. */
 };

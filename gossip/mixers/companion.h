@@ -18,14 +18,15 @@ enum { COMPANION_HEAD = 4 };
 bool companion_valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                      size_t *at);
 
-/* Adds the decoded difference in a valid message to the companion's part of `replica`. Returns the
- * position of the model's part in the message. */
+/* Decodes the companion's difference in a valid message and adds it to the companion in `replica`.
+ * Returns the position at which the encoded model begins in the message. */
 size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *message,
                      float *replica);
 
-/* Encodes the difference between the companion and its part of the replica in->x_hat, and writes it
- * to the start of a message. Sets *n to the number of bytes, 0 if messages of this codec do not
- * contain the companion. Returns 0, or -ERANGE if a difference is not finite or is too large. */
+/* Encodes the difference between the companion and the companion's replica, which is part of
+ * in->x_hat, and writes it to the start of a message. Sets *n to the number of bytes, 0 if messages
+ * of this codec do not contain the companion. Returns 0, or -ERANGE if a difference is not finite
+ * or is too large. */
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n);
 

@@ -124,8 +124,8 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
     return most;
 }
 
-/* Stores a constant step size as the edge's gamma, and marks the adaptive rule as begun for these
- * codecs. If the codecs change later, the adaptive rule starts again. */
+/* Stores a constant step size as the edge's gamma, and marks the adaptive rule as begun for this
+ * pair of codecs. If the pair changes later, the adaptive rule starts again. */
 static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
 {
     g->value = step;

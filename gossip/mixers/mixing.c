@@ -272,7 +272,7 @@ size_t mixing_nominal(const struct mixing *m, uint32_t codec)
     return n;
 }
 
-/* Returns the message after the statistics of a valid payload. */
+/* Returns the mixer's message in a valid payload. It follows the running statistics. */
 static struct bytes message_of(const struct mixing *m, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_length(&m->statistics, payload);

@@ -179,7 +179,8 @@ struct mixing
 
     /* Array of the n_tasks tasks of the current job. It has room for cap_tasks. */
     struct mixing_task *task;
-    struct correction *term; /* Scratch array of cap_tasks terms for the mixer's mix(). */
+    /* Scratch array of cap_tasks correction terms, one per neighbour, for the mixer's mix(). */
+    struct correction *term;
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
     /* Sum of |b - a|^2, the squared distance of the two replicas, over the edges of the last
@@ -188,7 +189,7 @@ struct mixing
     /* Squared distance |x - x0|^2 of the model from the initial model, measured at every 8th
      * mixing. */
     double way2;
-    uint64_t n_mixed; /* Number of mixings so far. */
+    uint64_t n_mixed; /* Number of calls of correction_mix() so far. */
     /* Moving average of the squared length of a round's local steps, for --max-pull and --trigger.
      * 0: no value yet. */
     double step2;
@@ -355,8 +356,8 @@ void mixing_drop_parts(struct mixing *m);
 /* Returns the encoded bytes at distances `from` to `to` from the end of the delta. `to` is at
  * most the length that mixing_part() returned. Called on the loop thread while the job runs. */
 struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
-/* Returns whether the delta of this task is encoded and sent in parts (mixing_part()). A job sends at
- * most one of its deltas in parts. */
+/* Returns whether the delta of this task is encoded and sent in fragments (mixing_part()). A job
+ * sends at most one of its deltas in fragments. */
 bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
 /* Returns the least size of a fragment, in bytes. A message with fewer bytes would cost more time
  * than it saves. */
@@ -392,15 +393,16 @@ void mixing_settle(struct mixing *m, bool apart);
 bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
 const float *mixing_sent(const struct mixing *m);
 
-/* Returns k such that an attachment of n_bytes on every k-th message of `message` bytes adds at
- * most 1/20 to the bytes. Used for sketches and running statistics, which may be late without harm
- * to training. */
+/* Returns k such that sketches or running statistics of n_bytes bytes, attached to every k-th
+ * message, add at most 1/20 to the bytes of the messages. message: length of one message in bytes.
+ * A delay of the attached values does not harm training. */
 uint64_t mixing_every(size_t n_bytes, size_t message);
 
 /* ---- functions for mixers ---- */
 
-/* Return the mixer's message in one payload of a task. mixing_own(): the own delta that commits.
- * mixing_other(): the neighbour's delta that commits. mixing_made(): the delta just encoded. */
+/* Return the mixer's message in one payload of a task. mixing_own() and mixing_other(): in the
+ * deltas of this peer and of the neighbour that the task commits. mixing_made(): in the delta that
+ * the task has encoded. */
 struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
@@ -411,9 +413,9 @@ uint64_t mixing_edge_round(const struct mixing_task *t);
 /* Returns the length in bytes of a typical message with this codec of the run. */
 size_t mixing_nominal(const struct mixing *m, uint32_t codec);
 
-/* Encodes x - x_hat (dim floats each) with the codec of task t. If there is a companion, x_hat is a
- * whole replica. All tasks that share the packet
- * t->made get the result. Sets m->diverged if the result is not finite. */
+/* Encodes x - x_hat (dim floats each) with the codec of task t. In a run with a companion, x_hat is
+ * a whole replica, which contains both vectors. All tasks that share the packet t->made get the
+ * result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
 /* Makes an empty message for task t, in place of mixing_put(). d2: |x - x_hat|^2, the squared

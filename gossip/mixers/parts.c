@@ -11,8 +11,8 @@ enum {
     LEAST_SHARE = 4
 };
 
-/* Selects the first delta that the job encodes, since an encoder builds one message at a time.
- * Without faults all edges share that delta. */
+/* Selects the delta to encode in fragments: the first one that the job encodes, because an encoder
+ * builds one message at a time. Without faults all edges share that delta. */
 void parts_plan(struct mixing *m)
 {
     m->parts.of = NULL;
@@ -42,7 +42,8 @@ size_t mixing_part(struct mixing *m, size_t from)
         compress_begin(c);
     m->parts.begun = true;
     if (compress_part(c, &in, from, t->made->bytes, &n) != 0) {
-        /* The later encoding of the whole delta fails, too, and reports the error. */
+        /* The error is not reported here, because the encoding of the whole delta, later in this
+         * job, fails with the same error. */
         mixing_drop_parts(m);
         return 0;
     }

@@ -54,7 +54,8 @@ static void choose_company(const struct mixing *m, struct mixing_task *t,
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
     /* On a topology that changes by round, each edge is used once in each pass through the
-     * topology's rounds. Attachments are therefore planned by passes, not by rounds. */
+     * topology's rounds. The attachments of deltas (sketches and statistics) are therefore planned
+     * by passes, not by rounds. */
     beat /= now->pass > 1 ? now->pass : 1;
     t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);

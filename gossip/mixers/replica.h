@@ -32,7 +32,7 @@ struct replica
 
 struct replica_pool
 {
-    size_t dim; /* Floats per replica, and per extra vector of the mixer. */
+    size_t dim; /* Number of floats of each replica, and of each extra vector of the mixer. */
     /* True: each replica has an extra vector for the mixer. Set in the mixer's open(), before the
      * first replica exists. */
     bool with_memory;

@@ -134,7 +134,7 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)
         return;
-    /* The first exchange of a job starts new sums. */
+    /* The first exchange of a job clears the sums of the previous job. */
     if (s->n_terms++ == 0) {
         memset(s->sum, 0, s->n * sizeof *s->sum);
         s->apart2 = 0;

@@ -81,8 +81,9 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
 /* Adds the sums of all exchanges of the job to x[0..n). */
 void statistics_mix(struct statistics *s, float *x);
 
-/* Returns the largest relative distance between the two ends of an edge in the last averaging.
- * NaN: no averaging yet. 0: the model has no statistics. */
+/* Returns the relative distance between the running statistics at the two ends of an edge, the
+ * largest of all edges in the last averaging. NaN: no averaging yet. 0: the model has no
+ * statistics. */
 double statistics_apart(const struct statistics *s);
 
 #endif

@@ -83,8 +83,8 @@ enum wire_type {
     WIRE_BEAT,
     /* Asks when the receiver last heard from a member that the sender has not heard from. */
     WIRE_PROBE,
-    /* Answer to a PROBE: time since the sender heard from the member. Not sent if the sender has
-     * not heard from the member. */
+    /* Answer to a PROBE: time since the sender last heard from the member that the PROBE names. Not
+     * sent if the sender has never heard from that member. */
     WIRE_HEARD,
     WIRE_REFUSED, /* The reason why the sender refuses the session. Last message of a session. */
     WIRE_FINISH,  /* Message of the finish protocol (peer/node/finish/README.md). */
@@ -300,8 +300,8 @@ struct wire_delta
     /* Number of edges over which the sender mixes in this round. The sender's weight for the
      * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
     uint32_t degree;
-    /* The sender's weight for this edge is (1 + more) / (1 + degree). 0 unless the topology changes
-     * by round. */
+    /* The value `more` in the sender's weight for this edge, (1 + more) / (1 + degree). 0 on a
+     * topology that does not change by round. */
     uint32_t more;
     uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
     /* Squared distance of the sender's model from its replica, |x - a|^2, before this delta is
@@ -322,8 +322,8 @@ struct wire_delta
      * peers with which the sender has mixed in it (peer/node/edge/averaging_pass.h). 0: no pass, or
      * not exact. */
     uint64_t clean;
-    /* Tag of the sketch in this delta, which names its members, window and round
-     * (gossip/exchange/sketch.c). 0: the delta has no sketch. */
+    /* Tag of the sketch in this delta, which identifies the set of members, the window and the
+     * round (gossip/exchange/sketch.c). 0: the delta has no sketch. */
     uint64_t sketch_generation;
     /* The sender's estimates of the mean squared distance of all models from their mean, and of
      * the squared norm of the mean model (gossip/exchange/sketch.h). Errors can make them
@@ -348,23 +348,25 @@ struct wire_part
 /* Kinds of messages of the protocols that compute a model from the models of all peers: the
  * all-reduce and the parameter server (peer/node/collectives). */
 enum wire_round_protocol_word {
-    WIRE_ROUND_PROTOCOL_STEP, /* Payload: data of `step` in the schedule of the all-reduce. */
+    /* Message of an all-reduce. Its payload is the data of step `step` of the schedule. */
+    WIRE_ROUND_PROTOCOL_STEP,
     /* Request to restart the all-reduce of `round`, of which the sender has no result. `attempt`:
      * number of the attempt that the sender has reached. */
     WIRE_ROUND_PROTOCOL_AGAIN,
-    /* The sender has the result of the all-reduce of `round`. The members of `view` computed it in
-     * the attempt with number `attempt`. */
+    /* The sender has the result of the all-reduce of `round`. The members that `view` identifies
+     * computed it in the attempt with number `attempt`. */
     WIRE_ROUND_PROTOCOL_HAVE,
     /* Requests the result of the all-reduce of `round` or of a later round. */
     WIRE_ROUND_PROTOCOL_WANT,
     WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
-    /* To the server: the sender has done the round in `round`. The field `view` is the round of the
-     * last answer that it has from the server. */
+    /* To the server: the sender has done round `round`. `view` is the round of the last answer that
+     * the sender has received from the server. */
     WIRE_ROUND_PROTOCOL_HERE,
-    /* To the server: the sender has done the round in `round` but has no update of it, and requests
-     * the model. `view` is the round of the last answer that it has from the server. */
+    /* To the server: the sender has done round `round` but has no update of it, and requests the
+     * model. `view` is the round of the last answer that the sender has received from the
+     * server. */
     WIRE_ROUND_PROTOCOL_ASK,
     WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
     /* Payload: the change of the model after `round`, relative to the model that the server sent
@@ -378,14 +380,14 @@ struct wire_round_protocol
 {
     enum wire_round_protocol_word word;
     uint64_t round;   /* Round of the run to which the message belongs. */
-    uint32_t attempt; /* Number of times that the collective of this round was restarted. */
+    uint32_t attempt; /* Number of times that the all-reduce of this round was restarted. */
     /* Hash of the members that take part in the all-reduce, from members_view(). In a HERE or ASK
      * message: the round of the last answer that the sender has received from the parameter
      * server. */
     uint64_t view;
     uint32_t step; /* Step of the all-reduce schedule in a STEP message, else 0. */
-    /* Little-endian float32 in a STEP (may be empty) and a RESULT. A PUSH and a PULL carry the
-     * payload of a delta (gossip/mixers/mixing.h). */
+    /* In a STEP message (where it may be empty) and in a RESULT: little-endian float32 values. In a
+     * PUSH and a PULL: the payload of a delta (gossip/mixers/mixing.h). */
     struct bytes payload;
 };
 
@@ -406,9 +408,12 @@ struct wire_ballot
 };
 
 enum wire_finish_word {
-    WIRE_FINISH_ASK,     /* First step of a ballot: asks all peers for promises and evidence. */
+    /* First step of a ballot: asks all peers to promise that they accept no proposal of a lower
+     * ballot, and to send a REPORT. */
+    WIRE_FINISH_ASK,
     WIRE_FINISH_PROPOSE, /* Second step of a ballot: asks all peers to accept `proposal`. */
-    /* Answer to an ASK: describes the sender and the peers whose answers it has added up. */
+    /* Answer to an ASK: describes the sender and the peers whose answers the sender has added to
+     * its own. */
     WIRE_FINISH_REPORT,
     WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE: describes the same group of peers as a REPORT. */
     WIRE_FINISH_DECIDED,  /* The message carries the certificate of the run as `proposal`. */
@@ -426,8 +431,8 @@ struct wire_finish
     /* Highest ballot that was promised by the sender or by a peer whose answer the sender has added
      * to this message. */
     struct wire_ballot promised;
-    /* In a REPORT: highest ballot in which the sender, or a peer whose answer it has added up,
-     * accepted a proposal. */
+    /* In a REPORT: highest ballot in which a proposal was accepted by the sender or by a peer whose
+     * answer the sender has added to this message. */
     struct wire_ballot accepted;
     /* True: a session was lost while answers were collected, so answers may be missing. */
     bool partial;
@@ -580,10 +585,10 @@ struct wire_message
  *
  * The count, kind, range and finiteness of each field and the exact end are checked. The run
  * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with head and
- * payload contiguous. Also rejected: a HELLO that has started without a run, or that comes from a
- * peer without a record; negative squared norms; sketch bytes without a tag (sketch_generation 0);
- * a model that is not a whole number of floats; a phase, edge state or codec above WIRE_CODE_MAX.
- * NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
+ * payload contiguous. Also rejected: a HELLO whose sender has started without a run, or is a peer
+ * without a record; negative squared norms; sketch bytes without a tag (sketch_generation 0); a
+ * model that is not a whole number of floats; a phase, edge state or codec above WIRE_CODE_MAX. NaN
+ * and Inf are allowed in a STATUS only (Inf: a diverged loss).
  */
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 
