@@ -231,7 +231,8 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
     uint32_t base = inside + cube_rounds(groups, k);
     *n_rounds = simple < base ? simple : base;
     if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
-        /* There are too many edges. The sum of all degrees must fit into 32 bits (graph.first). */
+        /* The topology would have too many edges: the sum of all degrees must fit into the 32 bits
+         * of graph.first. */
         return -EINVAL;
     if (simple < base)
         return add_simple(t, 0, n, k);

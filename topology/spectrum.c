@@ -47,7 +47,7 @@ static const double breakdown = 1e-13;
 struct matrix
 {
     uint32_t n;
-    /* The object that defines M, a graph or a round schedule. It is passed to multiply(). */
+    /* The graph or round schedule that defines the matrix. It is passed to multiply(). */
     const void *of;
     void (*multiply)(const void *of, const double *x, double *y);
 };
@@ -62,8 +62,8 @@ struct lanczos
      * element between alpha[i - 1] and alpha[i]. */
     double *alpha, *beta;
     size_t k, cap; /* Number of rows of T at present, and largest number of rows. */
-    /* True: no new vector q exists. The eigenvalues of T are then eigenvalues of the matrix M, and
-     * T cannot grow. */
+    /* True: the iteration has no further vector q, so T cannot grow. The eigenvalues of T are then
+     * eigenvalues of the matrix to which the iteration is applied. */
     bool exhausted;
 };
 

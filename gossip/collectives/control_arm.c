@@ -82,9 +82,9 @@ void control_arm_settle(struct mixing *m, bool apart)
     arm_of(m)->corrects |= apart;
 }
 
-/* Returns whether the edge's replica is too far from the model to mix over this edge. False while
- * no corrections are sent. When corrections begin, true until the first one is made: empty deltas
- * do not move the replica. */
+/* Returns whether the edge's replica is too far from the model to mix over this edge. Returns false
+ * while no corrections are sent. After corrections begin, returns true until the edge's first
+ * correction is made, because empty deltas do not move the replica. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

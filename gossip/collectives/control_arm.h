@@ -27,8 +27,8 @@ struct control_arm
  * round. `result` must stay valid until then. NULL withdraws the last result. */
 void control_arm_give(struct mixing *m, const float *result, uint64_t round, uint64_t view);
 
-/* Must be called at the end of a mixer's mix(). Forgets the result, and applies the corrections of
- * the exchanges that this job commits. */
+/* Must be called at the end of a mixer's mix(). Forgets the model that the all-reduce or the
+ * parameter server computed, and applies the corrections of the exchanges that this job commits. */
 void control_arm_mix(struct mixing *m);
 
 /* Functions of struct mixer that the baselines share. mixer.h documents each one. */

@@ -181,8 +181,8 @@ struct edge
     bool ending;
     /* Number of exchanges and number of resets of the edge so far. The first epoch is no reset. */
     uint64_t n_exchanges, n_resets;
-    /* Number of times that a comparison showed different replicas at the two ends. Cleared by the
-     * node. */
+    /* Number of times that the replicas at the two ends of this edge were found to differ. Cleared
+     * by the node. */
     uint64_t n_mismatches;
     /* Number of exchanges that the outlier filter refused or found suspect. Cleared by the node. */
     uint64_t n_distrusted;

@@ -218,7 +218,7 @@ void sketch_pair_reset(struct sketch_pair *p)
 enum pair_coding {
     PAIR_RAW,   /* Average m, uncompressed. */
     PAIR_FINE,  /* Encoding: the message holds the average m, with four bits per element. */
-    PAIR_CLOCK, /* This coding and those after it mark messages of tree aggregation. */
+    PAIR_CLOCK, /* PAIR_CLOCK and all later codings mark messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
     PAIR_BLURRED,
@@ -466,8 +466,8 @@ void sketch_passed_over(struct sketch *k)
 
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
-    /* The next window that ends gets the key own_begun + 1. With `anew` this is not the open
-     * window, which is cut short. */
+    /* The next window that ends gets the order key own_begun + 1. If `anew` is true, the open
+     * window does not end but is cut short, so the window after it gets this key. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 

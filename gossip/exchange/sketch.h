@@ -236,8 +236,8 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
-/* Returns the largest part of a relative distance that figures may miss because of rounding to
- * float32, if n_pairs neighbours correct a model in a round. */
+/* Returns a bound of the rounding error of float32 in a relative distance, if n_pairs neighbours
+ * correct a model in each round. */
 double sketch_rounding(size_t n_pairs);
 
 /* Returns the number of bytes that a sketch with four bits per element adds to a delta. */

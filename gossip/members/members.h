@@ -261,9 +261,10 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
 
 /* ---- listeners: peers to which membership changes are sent ---- */
 
-/* A listener is a peer to which changes are sent. The caller gives each listener a number, its
- * place. For places below MEMBERS_LISTENERS, the table tracks what the listener has sent or
- * received, so that it is not sent again. A listener at a higher place is sent everything. */
+/* A listener is a peer to which membership changes are sent. The caller gives each listener a
+ * number, its place. For a place below MEMBERS_LISTENERS, the table tracks which records the
+ * listener has received or sent, and does not send these records to it. A listener at a higher
+ * place gets all records. */
 
 /* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows
  * the records that all members had at the start. Otherwise it knows nothing. O(members). */
@@ -271,8 +272,8 @@ void members_listener(struct members *m, uint32_t place, bool member);
 /* Reports that the listener at `place` has sent record r. The listener then knows r, so r is not
  * sent to it. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
-/* Sets the bit set of all listeners' places. 0: some listeners have no place in the set. Changes
- * that all listeners know are not sent. */
+/* Sets the bit set of the places of all listeners (peers that receive changes). 0: some listeners
+ * have no place in the set. A change that all listeners in the set know is not sent. */
 void members_audience(struct members *m, uint64_t listeners);
 /* Returns which records of the last members_dirty() batch the listener at `place` knows, as a bit
  * set of indices. The other records are marked as known to the listener, because the caller now

@@ -16,7 +16,7 @@
 
 struct records;
 
-/* Returns an empty set, or NULL if memory is exhausted. */
+/* Returns an empty set of records, or NULL if memory is exhausted. */
 struct records *records_open(void);
 
 /* Frees the set of records. Asserts that no reference to a record is left. s may be NULL. */

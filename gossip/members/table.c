@@ -190,8 +190,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
     if (same && strcmp(s->member.record->name, r->name) == 0) {
         s->member.record = r;
-        /* Members are sorted by name and id, so the new record of a member stays at the place of
-         * its old record. */
+        /* Members are sorted by name and id. Both are the same in the new record, so the member
+         * keeps its place in the sorted list. */
         return;
     }
     order_remove(t, table_place(t, s));
@@ -202,7 +202,9 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    fill_buckets(t); /* Enters all ids again: an emptied bucket would end searches for other ids. */
+    /* The slot has another id now, so the hash table is filled again. If only the bucket of the old
+     * id were emptied, searches for other ids would end too early. */
+    fill_buckets(t);
 }
 
 void table_remove(struct table *t, struct slot *s)

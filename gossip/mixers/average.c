@@ -13,8 +13,8 @@
 struct average
 {
     float *u; /* Model x before the local steps of this job. */
-    /* Sum of the local updates that no delta has contained yet. The model x does not contain these
-     * updates either. NULL without error feedback. */
+    /* Part of the sum of all local updates that no delta has contained yet. The model x does not
+     * contain this part either. NULL without error feedback. */
     float *withheld;
     /* Scratch for decoded updates. After encode(): the mean of the updates sent. */
     float *sum;
@@ -223,8 +223,8 @@ static void mix(struct mixing *m)
 
 /* ---- encode ---- */
 
-/* Adds the change of x by the local steps to the error memory of every replica. An edge that
- * encodes no delta in this job sends it later. */
+/* Adds the change of x by the local steps to the error memory of every replica. An edge without a
+ * delta in this job sends the change in a later delta. */
 static void remember(struct mixing *m)
 {
     struct average *v = average_of(m);

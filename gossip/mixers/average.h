@@ -60,8 +60,8 @@
 
 extern const struct mixer mixer_average;
 
-/* Returns the part of this peer's local updates that no delta has carried yet, so that x lacks it,
- * too: dim floats. NULL without error feedback. */
+/* Returns the part of the sum of all local updates that no delta has contained yet, dim floats. The
+ * model x does not contain this part either. NULL without error feedback. */
 const float *average_withheld(const struct mixing *m);
 
 #endif

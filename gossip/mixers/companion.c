@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Returns the number of bytes of the companion's part, after the head. */
+/* Returns the length in bytes of the encoded companion in a message, without the length field
+ * before it. */
 static size_t length(const uint8_t *message)
 {
     size_t n = 0;
@@ -48,7 +49,7 @@ int companion_put(const struct mixing *m, uint32_t codec, const struct compress_
     *n = 0;
     if (m->companion_codec[codec] == NULL)
         return 0;
-    /* The statistics are not needed, but with them the encoder checks each value, also those that
+    /* `stat` is not used. It is passed because the encoder then checks all values, also those that
      * it does not send. */
     struct compress_stat stat;
     int err =

@@ -134,8 +134,8 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
     return step;
 }
 
-/* Builds the term of one task. The factor gamma is `step` if that is greater than 0, else the
- * adaptive gamma. */
+/* Builds the correction term of one task's edge. gamma is `step` if that is greater than 0, else
+ * the adaptive gamma. */
 static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
 {
     const struct outlier_filter *trust = &t->edge->trust;

@@ -29,8 +29,9 @@ struct correction
     /* Momentum state of the edge, dim floats. NULL: the term has never had momentum. */
     float *velocity;
     float momentum; /* Momentum coefficient of this exchange. */
-    double d2;      /* Output: the squared distance |b - a|^2 of the replicas is added to it. */
-    double w;       /* Mixing weight of the edge. */
+    /* Output: the squared distance |b - a|^2 of the replicas. The caller sets d2 to 0 before. */
+    double d2;
+    double w; /* Mixing weight of the edge. */
     /* Largest accepted d2, the squared distance of the two replicas. If d2 is larger, the
      * correction of this edge is refused. 0: no limit. */
     double limit2;

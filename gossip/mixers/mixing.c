@@ -233,8 +233,8 @@ void mixing_copy_model(const struct mixing *m, struct packet *out)
  *             edges and links carry the payload; the mixer and its codec see the message
  */
 
-/* Called on the loop thread while a job may run. Everything read here is constant after
- * mixing_init(). */
+/* Called on the loop thread while a job may run. This is safe, because all data that are read here
+ * are constant after mixing_init(). */
 bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_check(&m->statistics, payload, n);

@@ -133,8 +133,9 @@ struct mixing
     /* Companion vector, which peers exchange and mix like x, for example the momentum: dim floats,
      * borrowed from the trainer. NULL: there is none. */
     float *companion;
-    bool conserved; /* True: edges store the flow of the companion. */
-    bool borrowed;  /* True: x is memory of the caller and is not freed by mixing_close(). */
+    /* True: each edge stores its flow, the sum of the changes of the companion by its exchanges. */
+    bool conserved;
+    bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
      * stored with 16 bits per value. */
     const struct segment *segments;

@@ -47,7 +47,7 @@ void replica_pool_close(struct replica_pool *pool);
 /* Returns a replica with one reference and uninitialised floats, or NULL if memory is exhausted. */
 struct replica *replica_get(struct replica_pool *pool);
 
-/* Drops one reference. r may be NULL. */
+/* Drops one reference to replica r. r may be NULL. */
 void replica_release(struct replica_pool *pool, struct replica *r);
 
 #endif

@@ -358,7 +358,8 @@ enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_HAVE,
     /* Requests the result of the all-reduce of `round` or of a later round. */
     WIRE_ROUND_PROTOCOL_WANT,
-    WIRE_ROUND_PROTOCOL_RESULT, /* Payload: the model that resulted from `round`. */
+    /* Message whose payload is the model that the all-reduce of round `round` computed. */
+    WIRE_ROUND_PROTOCOL_RESULT,
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
     /* To the server: the sender has done round `round`. `view` is the round of the last answer that
@@ -368,9 +369,10 @@ enum wire_round_protocol_word {
      * model. `view` is the round of the last answer that the sender has received from the
      * server. */
     WIRE_ROUND_PROTOCOL_ASK,
-    WIRE_ROUND_PROTOCOL_PUSH, /* Payload: the sender's update of `round`. */
-    /* Payload: the change of the model after `round`, relative to the model that the server sent
-     * last. */
+    /* To the server: message whose payload is the sender's update of round `round`. */
+    WIRE_ROUND_PROTOCOL_PUSH,
+    /* From the server: message whose payload is the change of the model after round `round`,
+     * relative to the model that the server sent last. */
     WIRE_ROUND_PROTOCOL_PULL,
     WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member which round it has done. */
     WIRE_ROUND_PROTOCOL_END
