@@ -61,7 +61,8 @@ struct centre_worker
      * the last answer that the worker received, as the worker itself has reported it. */
     uint64_t clock, have;
     bool waits; /* True: the worker waits for the answer to its last push or request. */
-    /* True: the worker has no copy, so its next answer is the whole model. */
+    /* True: the server has no valid copy of the worker's model, so the next answer is the whole
+     * model. */
     bool whole;
     uint64_t told; /* Round of the last answer that was sent to the worker. */
     /* Copy of the model that the server sent last to the worker. NULL: the next answer is the whole

@@ -1,5 +1,6 @@
-/* gossip/collectives/control_arm.c -- functions that the baseline mixers share: they send empty
- * deltas in training, and take over the mean of all models or the server's answer. */
+/* gossip/collectives/control_arm.c -- functions that the baseline mixers share. These mixers send
+ * empty deltas in training, and replace the model by the mean of all models or by the server's
+ * answer. */
 #include "gossip/collectives/control_arm.h"
 
 #include "gossip/mixers/correction.h"

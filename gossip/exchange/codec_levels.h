@@ -80,7 +80,8 @@ enum {
     /* Largest number of rounds between two drift figures at which a peer begins at
      * CODEC_LEVELS_FIRST. If figures are rarer, it begins at CODEC_LEVELS_SAFE. */
     CODEC_LEVELS_BLIND = 32,
-    /* Level whose usual delta size is used to plan how many deltas carry a sketch (sketch.h). */
+    /* Codec level whose usual delta size determines which share of the deltas carries a sketch
+     * (sketch.h). */
     CODEC_LEVELS_MIDDLE = 2,
     /* A level that was too expensive at n drift figures in a row is tried. n is CODEC_LEVELS_TRY
      * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */

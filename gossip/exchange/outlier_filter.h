@@ -52,7 +52,8 @@ enum {
     /* An exchange is refused if |b - a| exceeds this multiple of |x - x0|, this peer's distance
      * from the initial model, and also the limit OUTLIER_FILTER_TIMES. */
     OUTLIER_FILTER_WAYS = 2,
-    /* An edge is *apart* if its distance exceeds this multiple of the distance of other edges. */
+    /* An edge is *apart* if the distance |b - a| of its replicas exceeds this multiple of the
+     * distance on most other edges. */
     OUTLIER_FILTER_APART = 16,
     /* Factor by which the distance of an edge that is apart may grow before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,

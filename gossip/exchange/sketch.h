@@ -16,10 +16,10 @@
  * A figure therefore describes a time 2K exchanges ago, and is correct for that time. The usual
  * alternative is dynamic average consensus, m += s(now) - s(before). It has no delay, but its
  * result is always too low, because a peer's newest step is in its own m and in no other. On a ring
- * of 8 the result was 14 % too low when models mixed as fast as sketches, as with a 4-bit codec. A
- * momentum term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz 1998) reduces the
- * number of rounds to about its square root. K follows from the spectral gap of the graph. With a
- * smaller K, m would still contain a part of each peer's own distance.
+ * of 8 the result was 14 % too low when models mixed as fast as sketches, as with a 4-bit codec.
+ * The averaging has a momentum term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz
+ * 1998), which reduces the number of rounds to about its square root. K follows from the spectral
+ * gap of the graph. With a smaller K, m would still contain a part of each peer's own distance.
  *
  * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
  * same members. After one missing exchange the averages are wrong. A peer therefore becomes
@@ -58,7 +58,8 @@ enum {
 struct sketch_moment
 {
     uint64_t view; /* Number that identifies the current set of members. */
-    /* This peer's position in the trees over these members. mixing_beat() sets part of it. */
+    /* This peer's position in the spanning trees over the current members. mixing_beat() sets part
+     * of it. */
     struct tree_aggregation_place place;
     bool draining;    /* True: this peer completes pending exchanges but makes no new deltas. */
     size_t n_commits; /* Number of exchanges that the job committed. */
@@ -128,8 +129,9 @@ struct sketch
     uint64_t last; /* Round count at the last call of sketch_beat(). */
     /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
     uint64_t surveyed;
-    /* Offset that is added to round counts of tree aggregation. With it, own_begun does not
-     * decrease when tree aggregation replaces averages as the source of figures. */
+    /* Offset that is added to the round counts of tree aggregation. It keeps the order keys of
+     * windows (own_begun) increasing when tree aggregation replaces averages as the source of
+     * figures. */
     uint64_t own_base;
     struct tree_aggregation survey;
 

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Part of the duration of a round's local steps that the transfers of the round may take. Used if
- * transfers begin after the local steps. */
+/* Time for the transfers of a round that follow its local steps, as a share of the time of the
+ * local steps. */
 static const double share_behind = 0.1;
 
 /* Weight of the newest measurement in the moving average that prices are computed from. */

@@ -63,11 +63,11 @@
 #include <stdint.h>
 
 enum {
-    /* Number of successive calls of uplink_look() that must find a higher floor possible before the
-     * floor rises. */
+    /* Number of successive calls of uplink_look() that must find a denser floor possible. The floor
+     * (the sparsest codec level that may be used) then rises. */
     UPLINK_UP = 3,
     /* Number of successive calls of uplink_look() that must find deltas of the floor's codec level
-     * too slow. The floor, the sparsest level that a peer may use, then becomes sparser. */
+     * too slow. The floor (the sparsest codec level that may be used) then falls. */
     UPLINK_DOWN = 2,
     /* After the floor has fallen from a level, that level is not tried again for this many calls of
      * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
@@ -109,12 +109,12 @@ struct uplink
      * was possible. n_over: number of calls in a row at which a delta of the floor's level took
      * longer than the budget. */
     uint32_t n_up, n_over;
-    /* Level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level that each
-     * of the last n_up calls of uplink_look() found fast enough. */
+    /* Codec level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level
+     * that each of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
     uint32_t left; /* Codec level of the floor before it last fell. */
-    /* n_wait: number of calls of uplink_look() for which the floor does not rise again to the level
-     * from which it fell last, or above. wait: n_wait at the time of that fall. */
+    /* n_wait: number of further calls of uplink_look() during which the floor stays below the level
+     * from which it last fell. wait: value of n_wait directly after that fall. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of

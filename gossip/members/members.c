@@ -250,8 +250,8 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     s->knows = 0;
     s->given = false;
     if (strcmp(old->name, r->name) != 0)
-        /* The hash of a vertex contains the member's name. The old name must be removed from the
-         * view before the record is replaced. */
+        /* The hash of a vertex contains the member's name. The hash with the old name must be
+         * subtracted from the view (the sum of all hashes) before the record is replaced. */
         set_vertex(m, s, false);
     table_replace(&m->table, s, kept);
     if (old->initial || r->initial) {

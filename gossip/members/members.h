@@ -114,8 +114,8 @@ struct members_config
 /* Returns the number of accusations that name the member's current incarnation. */
 uint32_t member_accusers(const struct member *e);
 
-/* An opaque member table. members_open() allocates it. It also allocates when the table grows
- * (up to WIRE_MEMBERS_MAX members), for new records and for new accusations. */
+/* An opaque member table, allocated by members_open(). The table allocates more memory when it
+ * grows (up to WIRE_MEMBERS_MAX members), for new records and for new accusations. */
 struct members;
 
 /* Effect that an arriving record, accusation or endorsement has on the table. */
@@ -152,12 +152,12 @@ void members_close(struct members *m);
 /* Merges one record, which any peer may have relayed. In a full table a new member that has not
  * left replaces a member that is not accepted, has left or is dead.
  *
- * A record about this peer that this process did not make may come from an earlier process of
- * this peer. If its incarnation is not below the own one, this process raises its own incarnation
- * above it (unless it is 2^64-1) and signs its record again. If such a record names the boot id
- * of this process as `over`, its maker has received the own record, so a process with the same
- * identity is running now. The record states the age of its maker, so both processes know without
- * a wall clock which of them started first.
+ * A record about this peer that this process did not make may come from an earlier process of this
+ * peer. If the incarnation of such a record is not below that of the own record, this process
+ * raises its own incarnation above it (unless it is 2^64-1) and signs its record again. If such a
+ * record names the boot id of this process as `over`, its maker has received the own record, so a
+ * process with the same identity is running now. The record states the age of its maker, so both
+ * processes know without a wall clock which of them started first.
  *
  * If a record of an earlier process of this peer says that this peer is an initial member, the own
  * record says so from now on, whatever the incarnation of the earlier record.
@@ -213,8 +213,8 @@ bool members_watches(const struct members *m, const struct member *e);
  * it was added. */
 bool members_add_address(struct members *m, const char *address);
 
-/* Handles deadlines: a suspect becomes DEAD at its deadline. Returns the time of the next
- * deadline, or INT64_MAX. */
+/* Handles deadlines: a suspect becomes DEAD at its deadline. Returns the time of the next deadline
+ * in microseconds, or INT64_MAX if there is none. */
 int64_t members_tick(struct members *m, int64_t now_us);
 
 const struct record *members_self(const struct members *m);

@@ -44,8 +44,8 @@ struct table
     uint32_t n_namesakes;
 };
 
-/* Returns the slot of `id`, or NULL. The pointer is valid until table_reserve(), which may move
- * all slots but keeps their places. */
+/* Returns the slot of `id`, or NULL. The pointer is valid until table_reserve(), which may move all
+ * slots in memory. The place of each slot (its index) stays the same. */
 struct slot *table_find(const struct table *t, const uint8_t *id);
 
 /* Prefetches into the CPU cache the slots of n records that are looked up next. In a simulator many

@@ -143,7 +143,7 @@ static void begin_memories(struct mixing *m)
     }
 }
 
-/* Returns the total weight of all edges that share the own delta of task t. */
+/* Returns the sum of the mixing weights of all edges that share this peer's delta of task t. */
 static double group_weight(const struct mixing *m, const struct mixing_task *t)
 {
     double w = 0;

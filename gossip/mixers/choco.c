@@ -31,8 +31,8 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
 {
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
-    /* Number of rounds after which each edge of the start of the run has had its first exchange. If
-     * the topology changes by round, this takes one pass through its rounds. */
+    /* Number of rounds after which each edge that exists from the start of the run has had its
+     * first exchange. If the topology changes by round, this is one pass through its rounds. */
     uint64_t first = now->pass > 1 ? now->pass : 1;
     if (now->whole)
         return DELTA_FINAL;

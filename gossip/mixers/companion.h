@@ -8,8 +8,8 @@
 
 #include "gossip/mixers/mixing.h"
 
-/* A message begins with the encoded companion (a vector that is exchanged like the model). Its
- * length is stored before it, in a field of this number of bytes. */
+/* Size in bytes of the length field before the encoded companion, with which a message begins. The
+ * companion is a vector that peers exchange like the model. */
 enum { COMPANION_HEAD = 4 };
 
 /* Returns whether the encoded companion at the start of message[0..n) is valid. Sets *at to the

@@ -1,4 +1,5 @@
-/* gossip/mixers/correction.c -- corrects x by all neighbours in one pass, with gamma per edge. */
+/* gossip/mixers/correction.c -- moves the model x towards the replicas of all neighbours in one
+ * pass over x. Each edge has its own step size gamma. */
 #include "gossip/mixers/correction.h"
 
 #include "gossip/mixers/clip.h"
@@ -17,7 +18,7 @@ enum {
     WAY_EVERY = 8
 };
 
-/* Adds a neighbour's term to x[o..o+len). */
+/* Adds a neighbour's correction term to x[o..o+len). */
 static void add(float *x, size_t o, size_t len, const struct correction *t)
 {
     if (t->velocity == NULL)
@@ -75,8 +76,8 @@ static struct gamma_exchange exchange_of(const struct mixing_task *t)
                                    .codecs = lo * DELTA_CODECS + hi};
 }
 
-/* Returns whether term t is much longer than most of the other n - 1 terms, which is a sign of a
- * Byzantine neighbour. */
+/* Returns whether correction term t is much longer than most of the other n - 1 terms, which is a
+ * sign of a Byzantine neighbour. */
 static bool is_apart(const struct mixing *m, size_t n, const struct correction *t)
 {
     size_t near = 0;
@@ -168,8 +169,8 @@ static double most_pull2(const struct mixing *m)
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
-/* Returns how many of the neighbours that take part may be Byzantine: the number to tolerate
- * less the neighbours that were proven Byzantine, which take no part. */
+/* Returns how many of the neighbours in this job may be Byzantine: `tolerate` minus the number of
+ * neighbours that were proven Byzantine and therefore take no part. */
 static uint32_t still_lie(const struct mixing *m)
 {
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;

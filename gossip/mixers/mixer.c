@@ -1,4 +1,5 @@
-/* gossip/mixers/mixer.c -- the list of all mixers, in the order of the run key's choices. */
+/* gossip/mixers/mixer.c -- the list of all mixers, in the order of the choices of the run key
+ * `mixer`. */
 #include "gossip/mixers/mixer.h"
 
 #include "gossip/collectives/allreduce.h"

@@ -139,8 +139,8 @@ struct mixer
     void (*apply)(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica);
 
-    /* Moves the model m->x by all tasks with `commit` set. Called on the worker, after the replicas
-     * and weights of all tasks have been updated. */
+    /* Moves the model m->x by the exchanges of all tasks that have `commit` set. Called on the
+     * worker, after the replicas and weights of all tasks have been updated. */
     void (*mix)(struct mixing *m);
 
     /* Encodes the deltas of this job: calls mixing_put() once for each task with `encodes` set.

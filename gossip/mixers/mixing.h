@@ -106,7 +106,7 @@ struct mixing_task
     bool suspect;
 };
 
-/* Values that all own deltas of a job announce to the neighbours. */
+/* Values that this peer announces to the neighbours in all deltas of a job. */
 struct mixing_announcement
 {
     uint64_t run_round;  /* Step counter of the run after the job's local steps. */

@@ -1,5 +1,5 @@
-/* gossip/mixers/statistics.c -- encodes running statistics and averages them, with a floor for
- * variances. */
+/* gossip/mixers/statistics.c -- encodes running statistics and averages them, with a lower limit
+ * for variances. */
 #include "gossip/mixers/statistics.h"
 
 #include <errno.h>

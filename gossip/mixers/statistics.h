@@ -74,8 +74,8 @@ size_t statistics_length(const struct statistics *s, const uint8_t *p);
 /* Reads n values from a payload that carries statistics and that statistics_check() accepted. */
 void statistics_get(const struct statistics *s, const uint8_t *p, float *x);
 
-/* Adds one exchange with mixing weight w to the job's sum. Both payloads must be checked. Does
- * nothing if one payload carries no statistics. */
+/* Adds one exchange with mixing weight w to the job's sum. statistics_check() must have accepted
+ * both payloads. Does nothing if one payload carries no statistics. */
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other);
 
 /* Adds the sums of all exchanges of the job to x[0..n). */

@@ -475,7 +475,8 @@ static void read_model(struct cursor *c, struct wire_message *message)
     demand(c, key_fits(m->piece, m->key));
 }
 
-/* The text is shown to users, so only printable characters are accepted. */
+/* Returns whether a codec specification contains only printable characters and no space. It is
+ * shown to users, so other characters are rejected. */
 static bool is_codec(const char *text)
 {
     for (; *text != '\0'; text++)

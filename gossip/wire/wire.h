@@ -74,7 +74,7 @@ enum wire_type {
     WIRE_EDGE_CLOSE, /* Closes an edge: the sender no longer exchanges with the receiver. */
     WIRE_DELTA,      /* The delta that one end of an edge sends in an exchange. A bulk message. */
     WIRE_MODEL_REQ,  /* Requests a model at a given round, or a piece of a model. */
-    /* A model, a piece of a model, or sketches of all its pieces. A bulk message. */
+    /* Message with a model, a piece of a model, or sketches of all its pieces. A bulk message. */
     WIRE_MODEL,
     WIRE_STATUS_REQ,
     WIRE_STATUS,
@@ -196,7 +196,7 @@ struct wire_hello
 {
     uint32_t version; /* Protocol version of the session, agreed on in the handshake. */
     enum wire_role role;
-    bool has_run; /* False: the sender has no run and takes the receiver's. */
+    bool has_run; /* True: the sender has a run. False: the sender takes over the receiver's run. */
     /* True: the sender has started round 0, so its run can no longer change. */
     bool has_started;
     struct bytes run;     /* Run description in canonical form. Empty if has_run is false. */
@@ -255,7 +255,8 @@ struct wire_probe
 struct wire_heard
 {
     uint8_t id[WIRE_ID_BYTES];
-    uint32_t age_ms; /* Milliseconds since the sender received a message from the member itself. */
+    /* Milliseconds since the sender last received a message from the member `id` itself. */
+    uint32_t age_ms;
 };
 
 /* Reasons for refusing a session. */
@@ -334,8 +335,8 @@ struct wire_delta
     struct bytes payload;
 };
 
-/* Fragment of a DELTA that is not sent yet (--overlap layer). It holds the bytes before the last
- * `after` bytes of the DELTA, which earlier fragments contained. */
+/* Fragment of a DELTA that is not sent yet (--overlap layer). It holds the bytes directly before
+ * the last `after` bytes of the DELTA. Earlier fragments contained these last bytes. */
 struct wire_part
 {
     uint64_t epoch, round; /* Epoch and round of the DELTA. */
@@ -423,8 +424,8 @@ enum wire_finish_word {
 };
 
 /* Message of the finish protocol. A REPORT and an ACCEPTED describe a group of peers: the sender,
- * and the peers whose answers it has added up. Fields that a kind of message (`word`) does not use
- * are 0 or empty. */
+ * and the peers whose answers the sender has added to its own. Fields that a kind of message
+ * (`word`) does not use are 0 or empty. */
 struct wire_finish
 {
     enum wire_finish_word word;
