@@ -27,7 +27,7 @@ struct round_schedule_edge
     uint32_t round, a, b, over, under;
 };
 
-/* The rounds of a pass for n peers. */
+/* The schedule of a topology that changes by round: the rounds of one pass, for n peers. */
 struct round_schedule
 {
     /* Number of peers, and number of rounds in a pass (sequence of rounds that is repeated).

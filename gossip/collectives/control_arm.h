@@ -15,7 +15,9 @@
  * mixer's own data in m->state. */
 struct control_arm
 {
-    bool corrects; /* True: deltas of the consensus phase are corrections. */
+    /* True: in the consensus phase this peer sends corrections (gossip/mixers/correction.h) instead
+     * of empty deltas. */
+    bool corrects;
     /* Model that the all-reduce or the parameter server computed for the next mix(), n_floats
      * values. NULL: none. */
     const float *result;

@@ -102,7 +102,7 @@ extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
  * arrives. */
 struct codec_levels_mark
 {
-    uint64_t round; /* Round of the run at which the measurement began. */
+    uint64_t round; /* Round of the run at which the measurement of the drift began. */
     /* Values of the fields `motion2` and `lag2` of struct codec_levels when the measurement began.
      * motion2 is 0 if this entry is unused. */
     double motion2, lag2;
@@ -150,7 +150,7 @@ struct codec_levels
  * the drift. */
 void codec_levels_init(struct codec_levels *l, uint64_t pace);
 
-struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
+struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. */
 /* Saves the state to a checkpoint, or restores it, as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 

@@ -106,8 +106,9 @@ struct edge_got
     size_t n_parts;
 };
 
-struct state;   /* Reads or writes a checkpoint; defined in nn/math/state.h. */
-struct replica; /* One replica of a model; defined in gossip/mixers/replica.h. */
+struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. */
+/* One replica of a model, defined in gossip/mixers/replica.h. */
+struct replica;
 
 /* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
  * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edges*.c) clears the resend
@@ -136,7 +137,7 @@ struct edge
     /* Boot id of the neighbour's process with which this process last continued the epoch over a
      * new session. 0: never. */
     uint64_t met_boot;
-    bool opened; /* True: this edge has had an epoch. */
+    bool opened; /* True: this edge was open at least once, so it has had an epoch. */
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;

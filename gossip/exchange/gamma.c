@@ -23,7 +23,8 @@ static const double growth = 2.25;
 /* An edge is a runaway if the squared distance of its replicas a and b exceeds `runaway` times
  * |a|^2 + |b|^2. */
 static const double runaway = 1;
-/* Factor by which the upper bound of gamma rises in one exchange after a runaway. */
+/* Factor by which the upper bound of gamma rises in each exchange after the edge was a runaway (top
+ * of gamma.h). */
 static const double recovery = 1.01;
 
 void gamma_init(struct gamma *g, double fixed_value)

@@ -64,7 +64,9 @@ struct gamma
     double d2;
     /* Moving average, over exchanges, of the lesser of the two ends' contractions. */
     double delta;
-    double most; /* Upper bound of the step size gamma. 1, unless a runaway has lowered it. */
+    /* Upper bound of the step size gamma. 1, unless it was lowered because the edge was a runaway
+     * (top of this file). */
+    double most;
     /* D^2 = |b - a|^2, the squared distance of the two replicas, at the end of the last window of
      * GAMMA_WINDOW exchanges. 0: no window has ended. */
     double mark;
@@ -72,8 +74,8 @@ struct gamma
     /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D = |b - a| of
      * the two replicas grew by half or more. */
     uint32_t grown;
-    /* Number of runaways of this edge (see the top of this file). The owner of the edge prints a
-     * warning when the number grows. */
+    /* Number of times that this edge was a runaway, an edge whose replicas move too far apart (top
+     * of this file). The owner of the edge prints a warning when the number grows. */
     uint32_t n_runaways;
 };
 

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 enum {
-    LAYERS_MAX = 64, /* Largest number of parts (layers) of a peer's answer. */
+    LAYERS_MAX = 64, /* Largest number of parts (layers) in a peer's answer to an observer. */
     LAYERS_K = 256,  /* Number of floats of a sketch, without the squared norm. */
     /* Size of a part's name in bytes, with the final NUL: "conv1", or "conv1 to fc2". */
     LAYERS_NAME_MAX = 2 * SEGMENT_NAME_MAX + 8
@@ -52,7 +52,7 @@ struct layers_part
 struct layers
 {
     size_t n;        /* Number of parts of the model in part[]. */
-    size_t n_floats; /* Number of floats of a peer's answer. */
+    size_t n_floats; /* Number of floats of a peer's answer to an observer. */
     struct layers_part part[LAYERS_MAX];
 };
 

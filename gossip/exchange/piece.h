@@ -72,14 +72,14 @@ struct piece_view
 
 /* Judgement of the pieces of one source by the other sources. */
 enum piece_verdict {
-    /* At least half of the other sources that sent sketches confirm the judged pieces. */
+    /* Verdict: at least half of the other sources that sent sketches confirm the judged pieces. */
     PIECE_CONFIRMED,
-    PIECE_ALONE, /* No source except the judged one has sent sketches. */
-    /* Only one other source has sent sketches, and it contradicts the judged pieces. Either of the
-     * two sources may be wrong. */
+    PIECE_ALONE, /* Verdict: no source other than the judged source has sent sketches. */
+    /* Verdict: only one other source has sent sketches, and it contradicts the judged pieces.
+     * Either of the two sources may be wrong. */
     PIECE_DISPUTED,
-    /* At least two other sources have sent sketches, and most of these contradict the judged
-     * pieces. */
+    /* Verdict: at least two other sources have sent sketches, and most of these sources contradict
+     * the judged pieces. */
     PIECE_REFUSED
 };
 

@@ -66,17 +66,18 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 /* ---- averaging windows ---- */
 
 /* Replicas and sketches do not show how the models are rounded, so this bound is added to the
- * figures. A model gets one correction from each neighbour, and each is rounded by at most 2^-24 of
- * its value, as are the values of a sketch. The errors are independent, so their squares add up. */
+ * consensus distance. A model gets one correction from each neighbour, and each is rounded by at
+ * most 2^-24 of its value, as are the values of a sketch. The errors are independent, so their
+ * squares add up. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
-/* Returns an estimate of the spectral gap of the graph, from which the window length is derived:
- * 3/reach^2, or 4/5 of the measured gap if that is clearly less. Too large an estimate makes
- * figures wrong; too small an estimate only makes windows longer. reach: largest number of hops
- * from the first member. */
+/* Returns an estimate of the spectral gap of the graph, from which the length of averaging windows
+ * is derived: 3/reach^2, or 4/5 of the measured gap if that is clearly less. reach: largest number
+ * of hops from the first member. Too large an estimate makes the consensus distance wrong; too
+ * small an estimate only makes windows longer. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
@@ -143,9 +144,9 @@ static bool is_none(double xi2, double own2, uint32_t n)
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
 }
 
-/* Ends a window after K exchanges and sets two figures. u is Xi^2 at the start of the previous
- * window. |s - m| is the distance of this peer's model from the mean at the start of this window.
- * n: number of members. */
+/* Ends an averaging window after K exchanges. Sets Xi at the start of the previous window, where u
+ * is Xi^2. Also sets |s - m|, the distance of this peer's model from the mean at the start of this
+ * window. n: number of members. */
 static void end_window(struct sketch *k, uint32_t n)
 {
     struct sketch_figures *f = &k->figures;
@@ -184,9 +185,9 @@ static void accelerate(struct sketch *k)
  * peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
-/* Returns the tag of the next exchange. A tag consists of members, window and round, and is equal
- * at both ends if both are about to do the same exchange. The round is never 0. The tag is
- * therefore never 0, which would mean "no message". */
+/* Returns the tag of the next exchange. A tag identifies the set of members, the averaging window
+ * and the round. It is equal at both ends if both are about to do the same exchange. The round is
+ * never 0. The tag is therefore never 0, which would mean "no message". */
 static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -322,7 +323,7 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
 }
 
 /* Stops the averaging, because an exchange is missing from the averages of this peer or of a
- * neighbour. From now on figures come from tree aggregation. */
+ * neighbour. From now on the consensus distance is computed by tree aggregation. */
 static void disturb(struct sketch *k)
 {
     if (k->disturbed)
@@ -395,7 +396,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
 
 /* ---- a window ends, another begins ---- */
 
-/* Returns whether each edge has done the n_beats exchanges of the current window. */
+/* Returns whether each edge has done the n_beats exchanges of the current averaging window. */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
     for (size_t i = 0; i < now->n_pairs; i++)
@@ -416,8 +417,8 @@ static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
     return !now->place.lock_step || (lost && !now->draining) || jumped || others;
 }
 
-/* Takes the figures of the newest complete window of tree aggregation, unless the current figures
- * are as new. */
+/* Takes the consensus distance from the newest complete window of tree aggregation, unless the
+ * current figures are as new. */
 static void take_survey(struct sketch *k)
 {
     struct sketch_figures *f = &k->figures;
@@ -441,8 +442,8 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
-/* Called after a job at a peer that uses tree aggregation. Begins a window if one is due, and takes
- * new figures. */
+/* Called after a job at a peer that uses tree aggregation. Begins a measurement window if one is
+ * due, and takes a new consensus distance. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     if (k->survey.place.built != now->place.built)

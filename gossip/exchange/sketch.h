@@ -63,7 +63,8 @@ struct sketch_moment
     struct tree_aggregation_place place;
     bool draining;    /* True: this peer completes pending exchanges but makes no new deltas. */
     size_t n_commits; /* Number of exchanges that the job committed. */
-    /* True: a window of averaging must begin now, because the caller needs a recent figure. */
+    /* True: an averaging window must begin now, because the caller needs a recent consensus
+     * distance. */
     bool anew;
     /* States of the n_pairs edges that take part: those that have had an epoch and are not
      * EDGE_DONE. */
@@ -90,26 +91,27 @@ struct sketch_figures
     uint64_t round;
 
     /* Distance of this peer's model from the mean, |x_i - mean|, and the same divided by |mean|, at
-     * the start of round `own_round`. Known one window earlier than xi. NaN: no figure yet. */
+     * the start of round `own_round`. Known one averaging window earlier than xi. NaN: no figure
+     * yet. */
     double own, own_relative;
     uint64_t own_round;
     /* Number of averaging windows so far that have produced a value of `own`, the distance of this
      * peer's model from the mean. */
     uint64_t own_window;
-    /* Order key of the window that produced `own`, the distance of this peer's model from the mean.
-     * A window that began later has a larger key. 0: there is no such distance yet. */
+    /* Order key of the averaging window that produced `own`, the distance of this peer's model from
+     * the mean. A window that began later has a larger key. 0: there is no such distance yet. */
     uint64_t own_begun;
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges. Measured
-     * at the start of the window that produced `own`. */
+     * at the start of the averaging window that produced `own`. */
     double own_local2;
 
-    /* Bound of the rounding error of float32 in the figures, relative to |mean|. Its square is
-     * added to the square of a figure. 0: this peer has never had a neighbour. */
+    /* Bound of the rounding error of float32 in the consensus distances, relative to |mean|. Its
+     * square is added to the square of each distance. 0: this peer has never had a neighbour. */
     double rounding;
 };
 
-/* The values that are averaged in a window: m, u and q, which the comment at the top of this file
- * defines. */
+/* The values that are averaged in an averaging window: m, u and q, as defined at the top of this
+ * file. */
 struct sketch_average
 {
     float m[SKETCH_K];
@@ -123,15 +125,17 @@ struct sketch
     uint64_t key; /* Key from which the matrix S is derived. */
     size_t dim;   /* Number of trained parameters of a model. */
 
-    bool disturbed; /* True: figures come from tree aggregation. Never becomes false again. */
+    /* True: the consensus distance is computed by tree aggregation. Never becomes false again. */
+    bool disturbed;
     /* True: sketch_beat() was called at least once while this peer had neighbours. */
     bool beaten;
     uint64_t last; /* Round count at the last call of sketch_beat(). */
-    /* Index of the tree-aggregation window that produced the figures. 0: no such window. */
+    /* Index of the tree-aggregation window that produced the figures of the consensus distance. 0:
+     * no such window. */
     uint64_t surveyed;
     /* Offset that is added to the round counts of tree aggregation. It keeps the order keys of
-     * windows (own_begun) increasing when tree aggregation replaces averages as the source of
-     * figures. */
+     * windows (own_begun) increasing when tree aggregation replaces averages as the source of the
+     * consensus distance. */
     uint64_t own_base;
     struct tree_aggregation survey;
 
@@ -141,28 +145,29 @@ struct sketch
     /* Number that identifies the set of members when the window began. A change of the set ends
      * averaging by gossip for the rest of the run. */
     uint64_t view;
-    uint64_t round;    /* Round count when the window began. */
+    uint64_t round;    /* Round count when the averaging window began. */
     uint32_t window;   /* Number of the current averaging window. */
-    float s[SKETCH_K]; /* Sketch S x of the model when the window began. */
+    float s[SKETCH_K]; /* Sketch S x of the model when the averaging window began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
-     * window began. */
+     * averaging window began. */
     double local2;
     /* at: the current averages m, u and q. before[0] and before[1]: these averages after the last
      * and the second-last job that mixed with a neighbour. */
     struct sketch_average at, before[2];
-    /* Number of exchanges mixed in the current window since the last call of sketch_beat(). */
+    /* Number of exchanges mixed in the current averaging window since the last call of
+     * sketch_beat(). */
     size_t mixed;
-    /* Number of jobs of the current window that mixed with at least one neighbour. */
+    /* Number of jobs of the current averaging window that mixed with at least one neighbour. */
     uint32_t beats;
     uint32_t n_beats; /* K: number of exchanges per edge after which a window of averaging ends. */
     double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
-    /* The fields v, q_done and round_done describe the previous window. */
-    /* Squared distance of this peer's model from the mean when the previous window began. Negative:
-     * unknown. */
+    /* The fields v, q_done and round_done describe the previous averaging window. */
+    /* Squared distance of this peer's model from the mean when the previous averaging window began.
+     * Negative: unknown. */
     double v;
-    double q_done;       /* Mean of |x|^2 that the previous window computed. */
-    uint64_t round_done; /* Round count when the previous window began. */
+    double q_done;       /* Mean of |x|^2 over all peers, from the previous averaging window. */
+    uint64_t round_done; /* Round count when the previous averaging window began. */
 
     struct sketch_figures figures;
     /* Codecs of sketch messages: uncompressed, and with four bits per element. */
@@ -174,8 +179,9 @@ struct sketch
 struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
-    uint32_t window; /* Number of the window to which the replicas belong. */
-    uint32_t round;  /* Number of exchanges committed on this edge in the current window. */
+    uint32_t window; /* Number of the averaging window to which the replicas belong. */
+    /* Number of exchanges committed on this edge in the current averaging window. */
+    uint32_t round;
     struct tree_aggregation_pair survey;
 };
 
@@ -200,7 +206,7 @@ struct sketch_message
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
-struct state; /* Reads or writes a checkpoint; defined in nn/math/state.h. */
+struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. */
 /* Saves the estimate to a checkpoint, or restores it, as a section of its own. The sketch state of
  * each edge (struct sketch_pair) is saved with the edge. */
 void sketch_state(struct sketch *k, struct state *s);
@@ -208,8 +214,8 @@ void sketch_state(struct sketch *k, struct state *s);
 /* Computes the sketch S x. Cost: one hash per element, O(dim). */
 void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K]);
 
-/* Updates the estimate after a job has mixed. x: the model after mixing. O(dim) if a window begins,
- * else O(SKETCH_K). */
+/* Updates the estimate after a job has mixed. x: the model after mixing. O(dim) if an averaging
+ * window begins, else O(SKETCH_K). */
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
 /* Initialises the state of an edge, so that the next sketch on this edge is uncompressed. The

@@ -108,16 +108,16 @@ static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_su
     a->settling |= b->settling;
 }
 
-/* Returns whether this peer and all its subtrees have reported for a window that has no final
- * result yet. */
+/* Returns whether this peer and all its subtrees have reported for a measurement window that has no
+ * final result yet. */
 static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* Called at the root of a tree. Returns whether Xi has changed little since the window began, so
- * that the result is exact enough for users. The rate of change is computed from this window and
- * the previous complete one. */
+/* Called at the root of a tree. Returns whether Xi has changed little since the measurement window
+ * began, so that the result is exact enough for users. The rate of change is computed from this
+ * window and the previous complete one. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
@@ -131,7 +131,8 @@ static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggrega
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }
 
-/* Marks a window as complete, and stores its Xi^2 unless a later window is already complete. */
+/* Marks a measurement window as complete, and stores its Xi^2 unless a later window is already
+ * complete. */
 static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, bool sharp)
 {
     s->done = true;
@@ -142,9 +143,9 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* Called at the root of a tree. Completes the window if all subtrees have reported. If the number
- * of counted peers differs from the number of members, some reports came from another graph, and
- * the window is dropped. */
+/* Called at the root of a tree. Completes the measurement window if all subtrees have reported. If
+ * the number of counted peers differs from the number of members, some reports came from another
+ * graph, and the window is dropped. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
 {
     if (!complete(v, s) || !v->place.root[tree_of(s->index)])
@@ -161,7 +162,7 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
     struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
-    /* True: a child has reported before this peer began the window. */
+    /* True: a child has reported before this peer began the measurement window. */
     bool early = s->index == index && s->sum.n > 0;
     struct tree_aggregation_slot was = *s;
     *s = *own;
@@ -175,13 +176,14 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
     look(v, s);
 }
 
-/* Several windows can begin at once, if this peer skipped rounds. The current model is then used
- * for all of them. */
+/* Several measurement windows can begin at once, if this peer skipped rounds. The current model is
+ * then used for all of them. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2)
 {
     struct tree_aggregation_slot own = {.began = true, .round = v->round, .local2 = local2};
-    /* The latest 2^TREE_AGGREGATION_SLOTS windows fill all slots, so older ones are left out. */
+    /* The latest 2^TREE_AGGREGATION_SLOTS measurement windows fill all slots, so older windows are
+     * left out. */
     uint64_t most = UINT64_C(1) << TREE_AGGREGATION_SLOTS;
     uint64_t first = v->heard - v->clock > most ? v->heard - most : v->clock;
     memcpy(own.s, s, sizeof own.s);
@@ -219,9 +221,9 @@ void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
     p->told = 0;
 }
 
-/* Returns the window whose report (to a parent) or result (to a child that has reported) must be
- * sent next over an edge. NULL: none. The oldest window is sent first, because it has waited
- * longest and is stored longest. */
+/* Returns the measurement window whose report (to a parent) or result (to a child that has
+ * reported) must be sent next over an edge. NULL: none. The oldest window is sent first, because it
+ * has waited longest and is stored longest. */
 static struct tree_aggregation_slot *due(struct tree_aggregation *v,
                                          const struct tree_aggregation_pair *p)
 {
@@ -264,8 +266,8 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the full index of a window, of which a message contains only the lower bits: of all
- * indices with these bits, the closest to this peer's latest window. */
+/* Returns the full index of a measurement window, of which a message contains only the lower bits.
+ * Of all indices with these bits, it is the one closest to this peer's latest window. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;
@@ -274,8 +276,8 @@ static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
                                                          : v->clock + ahead - mask - 1;
 }
 
-/* Adds a child's report to the sum of its window. The child may be a round ahead, so its report may
- * be the first value in the slot. */
+/* Adds a child's report to the sum of its measurement window. The child may be a round ahead, so
+ * its report may be the first value in the slot. */
 static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
                     const struct tree_aggregation_sum *sum)
 {

@@ -62,8 +62,8 @@ void members_dig_up(struct members *m, const uint8_t *id)
     struct tombstone *t = find_tomb(m, id);
     if (t == NULL)
         return;
-    /* The last tombstone moves to the free place. This changes the order of the tombstones, which
-     * only decides which one is overwritten next. */
+    /* The last tombstone moves to the freed array element. This changes the order of the
+     * tombstones, which only decides which tombstone is overwritten next. */
     *t = m->tomb[--m->n_tombs];
     m->next_tomb = 0;
 }
@@ -120,8 +120,8 @@ struct slot *members_victim(struct members *m)
 
 /* ---- forgetting ---- */
 
-/* Removes slot s. The last slot moves to the free place. The queue of unsent changes and the
- * endorsements, which refer to slots by place, are updated. */
+/* Removes slot s. The last slot moves to its place in the array. The queue of unsent changes and
+ * the endorsements refer to slots by place, so they are updated. */
 static void drop(struct members *m, struct slot *s)
 {
     uint16_t gone = table_place(&m->table, s), last = (uint16_t)(m->table.n - 1);

@@ -18,8 +18,8 @@ enum {
 /* Parts of a member's state that may have to be sent to other members: bits of slot.news. */
 enum dissemination { DISSEMINATION_RECORD = 1, DISSEMINATION_ACCUSATIONS = 2 };
 
-/* A stored endorsement. voucher and member are places in the table: the endorsing and the
- * endorsed member. */
+/* A stored endorsement. voucher and member are the places (indices of slots in the member table) of
+ * the endorsing and the endorsed member. */
 struct vouch_slot
 {
     uint16_t voucher, member;

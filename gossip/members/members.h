@@ -226,9 +226,9 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* Lists the vertices of the topology in sorted order: this peer, and accepted members that are
- * ALIVE or SUSPECT and not stalled, or whose record is FINISHED or FAILED. Fills
- * at[0..WIRE_MEMBERS_MAX) with indices for members_at() and *self_at with this peer's place.
- * Returns the number of vertices. */
+ * ALIVE or SUSPECT and not stalled, or whose record is FINISHED or FAILED. Fills at[], which has
+ * WIRE_MEMBERS_MAX elements, with indices for members_at(). Sets *self_at to this peer's position
+ * in at[]. Returns the number of vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* Returns a hash of the ids and names of all vertices. Tables with equal vertices have equal
@@ -272,8 +272,9 @@ void members_listener(struct members *m, uint32_t place, bool member);
 /* Reports that the listener at `place` has sent record r. The listener then knows r, so r is not
  * sent to it. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
-/* Sets the bit set of the places of all listeners (peers that receive changes). 0: some listeners
- * have no place in the set. A change that all listeners in the set know is not sent. */
+/* Tells the table which listeners (peers that receive changes) exist: a bit set of their places. 0:
+ * some listeners have no place in the set. A change that all listeners in the set know is not
+ * sent. */
 void members_audience(struct members *m, uint64_t listeners);
 /* Returns which records of the last members_dirty() batch the listener at `place` knows, as a bit
  * set of indices. The other records are marked as known to the listener, because the caller now

@@ -38,7 +38,9 @@ struct table
     struct slot *slot; /* Array of the n members in the table, with room for cap. */
     /* Places (indices in slot[]) of the n members in sorted order, with room for `cap`. */
     uint16_t *order;
-    uint16_t *bucket; /* Hash table of 2 * cap places with open addressing. SLOT_NONE: empty. */
+    /* Hash table with 2 * cap buckets and open addressing. Each bucket holds the index of a slot,
+     * or SLOT_NONE if it is empty. */
+    uint16_t *bucket;
     uint32_t n, cap;
     /* Number of adjacent pairs of members in order[] that have equal names. */
     uint32_t n_namesakes;
@@ -68,8 +70,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r);
  * the process before the member's last restart. This earlier process is still sending records, so
  * two processes run with one identity. */
 bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
-/* Removes slot s from the table, and moves the last slot to its place. The record of s is read, so
- * it must still exist. */
+/* Removes slot s from the table, and moves the last slot of the array to its index. The record of s
+ * is read, so it must still exist. */
 void table_remove(struct table *t, struct slot *s);
 
 void table_close(struct table *t);

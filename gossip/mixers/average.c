@@ -21,7 +21,9 @@ struct average
     size_t n_sent; /* Number of distinct updates that the last job encoded. */
     /* Factor of the mixing weights: 1/2 on a graph that is not complete, else 1. */
     double lazy;
-    bool corrects; /* True: deltas of the consensus phase are corrections. */
+    /* True: in the consensus phase this peer sends corrections (correction.h) instead of
+     * updates. */
+    bool corrects;
 };
 
 /* Returns the data that open_average() allocated. */

@@ -333,7 +333,7 @@ double mixing_lag2(const struct mixing *m)
 }
 
 /* All edges are in step if at most one replica is in use. Between jobs, only edges use replicas.
- * The loop thread owns the list, so no lock is needed. */
+ * The loop thread owns the list of replicas, so no lock is needed. */
 bool mixing_in_step(const struct mixing *m)
 {
     return m->replicas.used == NULL || m->replicas.used->next == NULL;

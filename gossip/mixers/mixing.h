@@ -123,7 +123,7 @@ struct mixing_announcement
     uint64_t clean;
 };
 
-/* State of one peer that all mixers share. */
+/* The exchange state of one peer, as far as it is common to all mixers. */
 struct mixing
 {
     size_t dim, n_floats; /* Number of trained parameters, and number of all floats of the model. */
@@ -301,7 +301,7 @@ struct mixing_moment
     /* Codec of training deltas: DELTA_RUN, or DELTA_RUNG plus a level of --compress auto. */
     uint32_t codec;
 
-    /* The fields from here on describe the edge. They matter only on a topology that changes from
+    /* The fields from `pass` on describe the edge. They matter only on a topology that changes from
      * round to round. */
     /* Number of rounds in a pass: the topology repeats after this number of rounds. 0 or 1: the
      * topology is constant. */
@@ -394,9 +394,9 @@ void mixing_settle(struct mixing *m, bool apart);
 bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
 const float *mixing_sent(const struct mixing *m);
 
-/* Returns k such that sketches or running statistics of n_bytes bytes, attached to every k-th
- * message, add at most 1/20 to the bytes of the messages. message: length of one message in bytes.
- * A delay of the attached values does not harm training. */
+/* Returns k such that an attachment of n_bytes bytes (a sketch or running statistics) on every k-th
+ * message adds at most 1/20 to the bytes sent. message: length of one message in bytes. Attachments
+ * may be late without harm to training. */
 uint64_t mixing_every(size_t n_bytes, size_t message);
 
 /* ---- functions for mixers ---- */

@@ -133,9 +133,10 @@ struct certificate
     uint8_t issuer[WIRE_ID_BYTES];
     /* Milliseconds since 1970. From this time on the token admits no new member. */
     uint64_t expires_ms;
-    uint8_t key[WIRE_ID_BYTES];           /* Ed25519 public key of this token only. */
-    uint8_t issued[WIRE_SIGNATURE_BYTES]; /* Signature by the issuer over wire_token_signed(). */
-    /* Signature by the token's key over wire_presented_signed(). */
+    uint8_t key[WIRE_ID_BYTES]; /* Ed25519 public key of this token only. */
+    /* Signature by the issuer over the bytes of wire_token_signed(). */
+    uint8_t issued[WIRE_SIGNATURE_BYTES];
+    /* Signature by the token's key over the bytes of wire_presented_signed(). */
     uint8_t presented[WIRE_SIGNATURE_BYTES];
 };
 
@@ -441,8 +442,8 @@ struct wire_finish
     bool partial;
     /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */
     uint32_t n_mixing;
-    /* In a REPORT: number of peers whose model is frozen and within the target distance, of those
-     * that the REPORT describes. */
+    /* In a REPORT: number of peers whose model is frozen (final and stored) and within the target
+     * distance, of those that the REPORT describes. */
     uint32_t n_models;
     /* In a REPORT: sum of squared distances of the n_models sketches from their mean, and sum of
      * the squared norms of the models. */
@@ -506,7 +507,7 @@ struct wire_status_figure
 {
     char name[WIRE_FIGURE_NAME + 1];
     bool is_real;   /* True: the value is a real number. False: a whole number. */
-    uint64_t whole; /* A whole number. A bool is 0 or 1. */
+    uint64_t whole; /* Value of a figure that is a whole number. A bool is 0 or 1. */
     /* Value of a real figure. Never NaN: a figure whose value is unknown is not sent. */
     double real;
 };
