@@ -15,13 +15,13 @@
  *   encode   C of the edge's memory (of D without error feedback);
  *            x = u + C_own, so x contains only updates that were sent
  *
- * Topology. On a complete graph w = 1/n, and x equals the algorithm's x on all peers. On
- * another graph an update travels one hop only. The models are X = W S, where S holds
- * the sum of each peer's updates, and drift apart until the consensus phase corrects them
- * (correction.h). Gradient descent moves S by -lr (W S - ...), which grows without
- * bound along an eigenvector of W with a negative eigenvalue (-1/3 on a ring of 8). On such
- * graphs w is therefore halved: (I + W) / 2 has no negative eigenvalue. An exchange is equal
- * and opposite, so on any graph the mean moves by the mean of the C_own.
+ * Topology. On a complete graph w = 1/n, and x equals the algorithm's x on all peers. On another
+ * graph an update travels one hop only. The models are X = W S, where S holds the sum of each
+ * peer's updates, and drift apart until the consensus phase corrects them (correction.h). For a
+ * quadratic loss with optimum X*, gradient descent moves S by -lr (W S - X*). Along an eigenvector
+ * of W with a negative eigenvalue (-1/3 on a ring of 8), S then grows without bound. On such graphs
+ * w is therefore halved: (I + W) / 2 has no negative eigenvalue. An exchange is equal and opposite,
+ * so on any graph the mean moves by the mean of the C_own.
  *
  * Memory. Each replica has an error memory. Edges that have committed the same deltas (edges "in
  * step") share one replica and its memory. An edge that missed an exchange ("out of step") has
