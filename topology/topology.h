@@ -64,7 +64,7 @@ struct topology
      * a family with rounds(). */
     bool pairs;
     /* Returns the number of peers that the graph with a canonical `arg` has (torus:4x8: 32), or 0
-     * if any number is possible. NULL: any number is possible. */
+     * if any number is possible. If this pointer is NULL, any number is possible. */
     uint32_t (*peers)(const char *arg);
 };
 extern const struct topology *const topology_all[];

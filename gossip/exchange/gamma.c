@@ -102,9 +102,9 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta = delta;
         g->most = 1;
         g->value = confine(g, first_share * delta);
-        /* A threshold codec may send nothing at first. Gamma is then 0, and because the rule
-         * multiplies gamma, gamma would stay 0. The next exchange therefore uses the rule for a
-         * first exchange. */
+        /* A threshold codec may send nothing at first, and gamma is 0 after such an exchange.
+         * Because the rule multiplies gamma, gamma would then stay 0. The next exchange therefore
+         * uses the rule for a first exchange. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else {

@@ -137,8 +137,8 @@ static double ratio(double distance2, double q)
 }
 
 /* Returns whether xi2 is no valid estimate of Xi^2. A single model (n = 1) has no consensus
- * distance. Otherwise Xi^2 is the mean of n squared distances, of which own2 is one, so n xi2 below
- * own2 / 2 means that a peer reported too small a distance. */
+ * distance. Otherwise Xi^2 is the mean of n squared distances, and own2 is one of them. If n xi2 is
+ * below own2 / 2, a peer has reported too small a distance. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
@@ -333,9 +333,9 @@ static void disturb(struct sketch *k)
     k->own_base = k->figures.own_begun + 1;
 }
 
-/* Returns whether a squared norm or distance is implausible. Norms of models of one run differ by
- * much less than the limit, so such a value is false or belongs to no model of the run. While the
- * norm of this peer's model is 0, every value is accepted. */
+/* Returns whether a squared norm or distance is implausible, that is, above a limit. The norms of
+ * the models of one run differ by much less than the limit, so a greater value is false or from
+ * another run. While the norm of this peer's model is 0, every value is accepted. */
 static bool is_absurd(const struct sketch *k, double squared)
 {
     const double most = 1e8;

@@ -67,8 +67,8 @@ static size_t tree_of(uint64_t index)
 }
 
 /* Sets this peer's position in the spanning trees. After a change of the trees all stored reports
- * are dropped, because no peer can tell reports of the old and the new trees apart. This peer then
- * reports only measurements that begin in this round or later. */
+ * are dropped, because no peer can tell reports of the old and the new trees apart. After that,
+ * this peer reports only measurements that begin in the current round or later. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {

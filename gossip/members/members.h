@@ -202,9 +202,9 @@ void members_set_initial(struct members *m);
 /* Returns the last record in which the member says that it is an initial member. NULL: the table
  * has none. A process that has restarted learns from this record that it is an initial member. */
 const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
-/* Called when the end of the run was aborted. Until then, a member that has announced its end is
- * not accused of silence, and it stays a vertex of the topology even if it is dead. From then on,
- * such a member is treated like all others. O(n). */
+/* Reports that the end of the run was aborted. Before this call, a member that has announced its
+ * end is not accused of silence, and stays a vertex of the topology even if it is dead. After this
+ * call, such a member is treated like all others. O(n). */
 void members_reopen(struct members *m, int64_t now_us);
 /* Returns whether the silence of a member is a reason to accuse it. A member that has announced its
  * end may have exited, so its silence is no reason before members_reopen() is called. */

@@ -58,8 +58,8 @@ double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerat
 
 struct clip_rule
 {
-    /* Number B of Byzantine neighbours to tolerate. Counted are only neighbours that take part in
-     * the job. */
+    /* Number B of Byzantine neighbours to tolerate. Only neighbours that take part in the job are
+     * counted. */
     uint32_t tolerate;
     /* Required weight of the edges whose difference is longer than the clipping threshold, as a
      * multiple of the weight of the B heaviest edges: CLIP_TRAINING or CLIP_LAST. */

@@ -372,9 +372,9 @@ bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload
 bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch);
 
 const struct sketch_figures *mixing_figures(const struct mixing *m);
-/* Returns whether no exchange, round or member was missing since the run began, and the run is
- * in lock step. Only then sketches are averaged by gossip. Otherwise the drift figures come from
- * a tree aggregation. */
+/* Returns whether sketches are averaged by gossip: the run is in lock step, and no exchange, round
+ * or member was missing since it began. Otherwise the drift figures come from a tree
+ * aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
 /* Peers estimate the consensus distance in periods called drift windows. Later windows have larger
  * keys (own_begun of struct sketch_figures). Returns a number below the keys of all windows that

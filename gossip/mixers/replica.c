@@ -72,8 +72,8 @@ void replica_release(struct replica_pool *pool, struct replica *r)
     assert(r->refs > 0);
     if (--r->refs > 0)
         return;
-    /* Searching the list is cheap: it is short, because edges that have committed the same
-     * deltas share one replica. */
+    /* Searching the list of replicas is cheap. The list is short, because edges that have committed
+     * the same deltas share one replica. */
     struct replica **at = &pool->used;
     while (*at != r)
         at = &(*at)->next;

@@ -133,7 +133,7 @@ static void release(struct mixing *m, struct shared *h)
 
 /* ---- edges ---- */
 
-/* Own deltas are later applied without a further check, so they are validated here. */
+/* This peer's own deltas are later applied without a further check, so they are validated here. */
 static void check_sent(const struct mixing *m, const struct edge_sent *d, struct state *s)
 {
     if (!s->failed && d->payload != NULL)
