@@ -111,9 +111,10 @@ struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. *
 struct replica;
 
 /* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
- * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edges*.c) clears the resend
- * flags and the counters. It also sets `ending`, EDGE_DONE, EDGE_PAUSED back to EDGE_OPEN, and an
- * epoch of 0 to request a reset. While a job runs, the worker owns the fields that the job uses. */
+ * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edge/edges*.c) clears the
+ * resend flags and the counters. It also sets `ending`, EDGE_DONE, EDGE_PAUSED back to EDGE_OPEN,
+ * and an epoch of 0 to request a reset. While a job runs, the worker owns the fields that the job
+ * uses. */
 struct edge
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */

@@ -103,9 +103,9 @@ void members_untally(struct members *m, struct slot *s);
  * queue of unsent changes, unless it is already in the queue. */
 void members_add_news(struct members *m, struct slot *s, enum dissemination news);
 
-/* Removes a member from the stored endorsements: drops all endorsements by the member at `place`
- * and of it. The member at place `moved` has moved to `place`, so its endorsements are renamed. If
- * `moved` equals `place`, no member moved. */
+/* Implemented in endorsements.c. Removes a member from the stored endorsements: drops all
+ * endorsements by the member at `place` and of it. The member at place `moved` has moved to
+ * `place`, so its endorsements are renamed. If `moved` equals `place`, no member moved. */
 void vouches_drop(struct members *m, uint16_t place, uint16_t moved);
 
 /* ---- forget.c ---- */
