@@ -32,7 +32,7 @@ struct needs
      * pieces. */
     size_t gather;
     /* Number of elements in the arrays for a result of a selector (struct codec_pick): the largest
-     * number that it may choose, plus CODEC_CHUNK. */
+     * number of elements that the selector may choose, plus CODEC_CHUNK. */
     size_t picks;
     /* Number of bytes of scratch memory: the largest need of any selector or body codec. All units
      * share it. */
@@ -156,8 +156,8 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
 }
 
-/* Computes the bounds of the message, which are sums over all units. Returns the buffer sizes that
- * the largest unit needs. */
+/* Computes the largest and the typical size of a message, which are sums over all units. Returns
+ * the buffer sizes that the largest unit needs. */
 static struct needs plan_units(struct compress *c)
 {
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
@@ -381,9 +381,9 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* Encodes units from the end of the message backwards, up to a unit that begins before `from` in
- * the model. Units before that one wait, even if they lie after `from` in the model, because a
- * part of the message must be contiguous. */
+/* Encodes units from the end of the message backwards, and stops before the first unit that begins
+ * before `from` in the model. All units before the stop wait, even if some lie after `from` in the
+ * model, because the encoded part of the message must be contiguous. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {

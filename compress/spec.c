@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    /* Number of decimal places, because decimal numbers are stored in billionths. */
+    /* Largest number of decimal places of a number: decimal numbers are stored in billionths. */
     DECIMAL_PLACES = 9,
     /* Largest number of digits before the decimal point. With nine decimal places, such a number in
      * billionths stays below 2^63. */

@@ -37,7 +37,7 @@ enum {
      * ones. */
     SIDES = 2,
     DIGITS = 3, /* Number of digits into which the 31 bits of a magnitude are divided. */
-    /* Number of values that the longest digit can have, 2^11. */
+    /* Number of values that a digit of a magnitude can have: 2^11 for the longest digit. */
     DIGIT_SIZE = 2048
 };
 

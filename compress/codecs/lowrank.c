@@ -267,7 +267,8 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
-    /* Number of elements that are contiguous both in the tile and in the matrix. */
+    /* Number of elements that are contiguous both in the matrix and in the buffer that receives the
+     * tile (part of the matrix). */
     size_t run = t->cols == n ? t->n : t->cols;
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;

@@ -153,7 +153,7 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
             parts -= 2;
         }
     uint32_t below = 0;
-    uint32_t now = 0; /* Code of the bucket to which the loop adds cells at present. */
+    uint32_t now = 0; /* Code of the bucket to which the loop now adds cells of the histogram. */
     /* Number of the part that contains the previous light cell, if the values of all light cells
      * are divided into `parts` equal parts. -1: the next cell must begin a new bucket. */
     int part = -1;

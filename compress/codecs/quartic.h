@@ -36,7 +36,7 @@ enum {
     QUARTIC_BYTES = CODEC_CHUNK,
     QUARTIC_ZERO = 121,   /* Byte of five digits that all stand for zero. */
     QUARTIC_MAX = 242,    /* Largest byte that packs five digits. Larger bytes are run bytes. */
-    QUARTIC_RUN_MAX = 14, /* Number of zero bytes in the longest run. */
+    QUARTIC_RUN_MAX = 14, /* Largest number of zero bytes that one run byte stands for. */
     /* Number of partial sums, which a vectorised loop adds up in parallel. */
     QUARTIC_LANES = 16
 };

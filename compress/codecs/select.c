@@ -49,8 +49,8 @@ static inline uint32_t key_of(float f)
  * counted in one table, each count would wait for the previous store. */
 struct radix
 {
-    /* Histogram of the digit that the next pass finds, split over two tables. Their sum is the
-     * histogram. */
+    /* Histogram of the digit that the next pass finds: the sum of two tables. Elements with an even
+     * index are counted in table 0, the others in table 1. */
     uint32_t count[2][DIGIT_SIZE];
     /* Digits of the k-th largest key that have been found so far, at their place in the key. All
      * lower bits are 0. */
@@ -65,16 +65,16 @@ static void radix_start(struct radix *r, size_t k)
     *r = (struct radix){.left = k};
 }
 
-/* Returns true if the digits of the key that have already been found for the result are equal to
- * those in `prefix`. */
+/* Returns true if the key begins with the digits in `prefix`, which are the digits of the k-th
+ * largest key that have been found so far. */
 static bool has_prefix(const struct radix *r, uint32_t key)
 {
     unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
     return key >> above == r->prefix >> above;
 }
 
-/* Counts the next digit of those keys of v[0..n) that begin with `prefix`, the digits already
- * found. */
+/* For those keys of v[0..n) that begin with `prefix` (the digits already found), counts how often
+ * each value of the next digit occurs. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
@@ -212,7 +212,7 @@ size_t select_lines(size_t n)
 
 /* Each cache line of the sample has a fixed random position in one of equal strata (parts of the
  * vector). The positions may be the same for all messages and may be predictable, because a wrong
- * bound only costs time. */
+ * estimate of the threshold costs time, but does not change the result. */
 size_t select_line_at(size_t n, size_t j)
 {
     size_t stratum = n / select_lines(n);
@@ -406,8 +406,8 @@ VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *r
 }
 
 /* Counts the first digits of the keys in a pass over all elements, and finds the first digit of the
- * result. Returns false if an element is not finite or too large. The largest digit shows this,
- * because no key below the key of CODEC_LIMIT has the same first digit. */
+ * k-th largest key. Returns false if an element is not finite or reaches CODEC_LIMIT: the first
+ * digit of such an element is larger than that of any valid element. */
 static bool count_first(const struct codec_source *s, struct radix *r)
 {
     static const float zeros[CODEC_CHUNK];
@@ -430,7 +430,7 @@ static bool count_first(const struct codec_source *s, struct radix *r)
 }
 
 /* Counts the next digits of the keys in a pass over all elements, and finds the next digit of the
- * result. */
+ * k-th largest key. */
 static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];

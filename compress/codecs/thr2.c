@@ -121,7 +121,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     for (size_t i = 0; i < n; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             float a = __builtin_fabsf(v[i + j]);
-            /* Uses a mask instead of a branch, so that the loop vectorises. */
+            /* A mask instead of a branch lets the compiler vectorise the loop. */
             uint32_t take = 0u - (uint32_t)(a >= t);
             sum[j] += (double)bytes_to_float(bytes_of_float(a) & take);
         }

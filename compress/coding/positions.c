@@ -17,7 +17,8 @@ enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
 /* ---- Sizes of encoded positions ---- */
 
-/* "auto" means the Rice code, which is never longer than the other two (proof in positions.h). */
+/* "auto" means the Rice code, which is never longer than the Elias-Fano code and the bitmap (proof
+ * in positions.h). */
 size_t positions_bound(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {

@@ -128,7 +128,7 @@ struct powering
      * elements. */
     __m512i keys;
     __m512 factor, shift;
-    __m128i top; /* Largest exponent byte of each lane so far. */
+    __m128i top; /* Largest exponent byte that each lane has written so far. */
 };
 
 /* Rounds up to sixteen values to powers of two: writes their exponent bytes and sign bits. `random`

@@ -111,8 +111,9 @@ static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-/* The error is measured between the products and their binary16 codes. This is exact: the factors
- * are powers of two, so undoing the multiplication adds no error. */
+/* Multiplies each value by both factors and writes the product as binary16. The error is measured
+ * between product and binary16 code. This is exact: the factors are powers of two, so undoing the
+ * multiplication adds no error. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {

@@ -40,7 +40,7 @@ static const struct simd_table *table(void)
     return t;
 }
 
-/* Tests use this name to report which level they compare. */
+/* Returns the name of the instruction set in use. Tests print it to show what they compare. */
 const char *simd_level(void)
 {
     return table()->name;
