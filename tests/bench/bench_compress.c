@@ -77,7 +77,8 @@ static void yard_close(struct yard *y)
 
 struct speed
 {
-    double encode, validate, apply; /* Speeds in Gelem/s. */
+    /* Speeds of encoding, validating and applying a message, in 10^9 elements per second. */
+    double encode, validate, apply;
     double ratio, delta;
 };
 
@@ -108,7 +109,7 @@ static struct speed speed_of(const struct yard *y, const char *spec)
     assert(err == 0);
     uint8_t *bytes = malloc(compress_bound(c));
     assert(bytes != NULL);
-    /* Writes to the pages once, so that page faults are not measured. */
+    /* Writes to each memory page of the buffer once, so that page faults are not measured. */
     memset(bytes, 1, compress_bound(c));
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     struct compress_input in = {.draw = 7, .x = y->x, .x_hat = y->x_hat};

@@ -49,9 +49,9 @@ static const struct speed_target speed_targets[] = {
 
 enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 
-/* Targets of exact selection of the largest 1 %: as a multiple of the speed of a quickselect, in
- * Gelem/s, and for the histogram method as a share of axpy. Targets of Rice coding: millions of
- * positions per second. */
+/* Target speeds of selecting exactly the largest 1 % of the elements: a multiple of the speed of
+ * quickselect, a speed in 10^9 elements per second, and for the histogram method a share of the
+ * speed of axpy. Target speeds of the Rice code: millions of positions per second. */
 #define TARGET_QUICKSELECT 8.0
 #define TARGET_TOPK_GELEM  1.0 /* The target is checked only if axpy reaches 2 Gelem/s. */
 static const double target_histogram[PLACES] = {0.117, 0.32};

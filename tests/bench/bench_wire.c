@@ -105,14 +105,15 @@ static void forward(const unsigned char *bytes, size_t n)
     c->end = &p->next;
 }
 
-/* Delivers the packets whose time has come. Returns the time of the next packet, or INT64_MAX. */
+/* Delivers the packets whose time has come. Returns the delivery time of the next packet, or
+ * INT64_MAX if the cable is empty. */
 static int64_t deliver(struct cable *c)
 {
     int64_t now = now_us();
     while (c->first != NULL && c->first->due_us <= now) {
         struct packet *p = c->first;
         if (write(c->fd, p->bytes, p->n) < 0 && errno != EAGAIN && errno != EIO)
-            die("write"); /* EIO means that the device is not up yet. */
+            die("write"); /* EIO means that the TUN device is not up yet. */
         c->first = p->next;
         if (c->first == NULL)
             c->end = &c->first;

@@ -12,8 +12,8 @@
 enum {
     /* Longest time that a changed allow-list takes to reach every peer. */
     LIST_US = 2 * PLAN_SECOND,
-    /* Of two processes with the same identity or name, the one that started later must end. If the
-     * difference of their start times is less than this, the checks accept that either process
+    /* Of two processes with the same identity or name, the one that started later must end. If
+     * their start times differ by less than ALIKE_US, the checks accept that either process
      * ends. */
     ALIKE_US = 3 * PLAN_SECOND,
     /* A peer that was refused, and is then put back on the allow-list, may still end within this
@@ -26,7 +26,8 @@ enum {
 
 /* ---- drawing faults of admission ---- */
 
-/* Draws one or two peers. Peer 0 is never drawn, because all peers contact it first. */
+/* Returns a random set of one or two peers for a fault. Peer 0 is never in the set, because all
+ * peers contact it first. */
 static uint32_t draw_others(struct rng *r, uint32_t n)
 {
     uint32_t set = UINT32_C(2) << rng_below(r, n - 1);
@@ -82,7 +83,8 @@ void plan_draw_admission(struct plan *p)
     if (plan_chance(&r, 0.6))
         draw_list(p, &r, length_s);
     if (plan_chance(&r, 0.5))
-        /* --member-ttl must be more than the 10 s after which a silent peer counts as dead. */
+        /* The value of --member-ttl must be more than the 10 s after which a silent peer counts as
+         * dead. */
         p->forget_s = round(12 + (double)rng_unit(&r) * 18);
     if (plan_chance(&r, 0.3))
         add_fault(p, (struct fault){.kind = FAULT_FLOOD,
@@ -326,8 +328,8 @@ uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
-    /* A revoked peer does not count as off the allow-list if a listed peer has the same identity,
-     * because this identity is still on the list. */
+    /* A revoked peer is still on the allow-list if a peer that is not revoked has the same
+     * identity. */
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (!(c->revoked & UINT32_C(1) << i)
             && memcmp(sim_id(c->world, i), sim_id(c->world, peer), WIRE_ID_BYTES) == 0)

@@ -91,9 +91,9 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- checks of each event ---- */
 
-/* Fails if a peer has more than 20 sessions per second and known peer, because this is a sign of an
- * endless loop of dials. Also clears c->whole (each exchange was applied at both ends) if some peer
- * was declared dead. */
+/* Fails if a peer begins more than 20 sessions per second for each peer that it knows. So many
+ * sessions are a sign that it dials in an endless loop. Also clears c->whole (each exchange was
+ * applied at both ends) if some peer was declared dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -139,9 +139,9 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* Returns whether some peer pauses because it lacks its quorum. In lock step the other peers wait
- * for this peer. They may have their own quorum, because each peer computes it from the members at
- * its own start. */
+/* Returns whether some peer pauses because it has no quorum. In lock step all other peers then wait
+ * for it, even peers that have a quorum. Peers may differ, because each peer computes its quorum
+ * from the members at its own start. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -374,8 +374,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     return open;
 }
 
-/* Checks one peer: it must not be in the joining phase while others train, its edges must be open,
- * and its graph must contain the live members and no others. */
+/* Checks one peer: it must not be in the joining phase while other peers train, its edges must be
+ * open, and its graph must contain all live members and no other members. */
 static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
 {
     struct node_progress p = cluster_progress(c, i);
@@ -453,7 +453,8 @@ bool check_whole(struct cluster *c, bool tell)
         if (!cluster_honest(c, i))
             continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent && !cluster_parted(c, i))
-            /* A peer has ended, so the difference in rounds between the others is not limited. */
+            /* A peer has ended. From then on the difference in rounds between the other peers is
+             * not limited. */
             return true;
         if (!cluster_alive(c, i) || cluster_parted(c, i) || check_stranded(c, i))
             continue;
@@ -543,8 +544,8 @@ static bool took_part(struct cluster *c, uint32_t i)
     return code == CMD_APART && p.joined_round == 0 && p.rounds_done == c->plan.rounds;
 }
 
-/* Returns whether another process has, or had, the identity of peer j (fault `clone`). The other
- * peers cannot distinguish the two, so their claims do not show which of them is meant. */
+/* Returns whether another process has, or had, the identity of peer j (fault `clone`). No peer can
+ * distinguish these two processes, so a claim about peer j may be about either process. */
 static bool is_ambiguous(const struct cluster *c, uint32_t j)
 {
     for (uint32_t k = 0; k < c->plan.n_peers; k++)

@@ -157,7 +157,7 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
 {
     struct watched *p = self;
     float *spoiled = (float *)(uintptr_t)x;
-    /* A trainer evaluates only a final model on all samples, so this model is final. */
+    /* `most` is 0 (all samples) only when the trainer evaluates a final model. */
     bool final = most == 0;
     for (size_t k = 0; k < p->cluster->plan.dim && final && p->spoils; k++) {
         p->cluster->moved[k] -= (double)x[k];
@@ -168,8 +168,8 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* Callback for a change of the members, by which a trainer assigns its samples again. This trainer
- * has no samples, so the change is only written to the trace. */
+/* Callback for a change of the members. A trainer with samples would assign them again. This
+ * trainer has no samples, so the change is only written to the trace. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;

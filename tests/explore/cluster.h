@@ -22,7 +22,7 @@ enum wrong {
     /* A step of the finish protocol is not a step of its model (tests/model/conform.h). */
     WRONG_CONFORMANCE,
     WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
-    /* An honest peer's model is not finite or, with --byzantine, too far from its start. */
+    /* An honest peer's model is not finite or, with --byzantine, too far from the initial model. */
     WRONG_MODEL,
     /* The two ends of an edge mixed the same exchange with different coefficients, or the sum of
      * all models is wrong. */
@@ -35,9 +35,10 @@ enum wrong {
     /* A peer that is not on the allow-list is a member, or two live processes share one identity or
      * name. */
     WRONG_ADMITTED,
-    WRONG_MEMORY,    /* More links, members, edges or packets than the cluster can need. */
-    WRONG_DRIFT,     /* A published consensus distance differs from the exact one of its round. */
-    WRONG_GATHERING, /* A peer is still joining, although others train. */
+    WRONG_MEMORY, /* More links, members, edges or packets than the cluster can need. */
+    /* A published consensus distance differs from the exact distance in that round. */
+    WRONG_DRIFT,
+    WRONG_GATHERING, /* A peer is still joining, although other peers already train. */
     WRONG_EDGES,     /* An edge that both of its ends want is not open. */
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
     WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
@@ -75,7 +76,8 @@ struct explored
     /* Largest error of a published consensus distance: the ratio of published to exact distance
      * that is farthest from 1. */
     double worst_drift;
-    uint64_t n_conform[CONFORM_STEPS]; /* Steps of the finish protocol that were checked. */
+    /* Number of checked steps of the finish protocol, by kind of step. */
+    uint64_t n_conform[CONFORM_STEPS];
 };
 
 /* One exchange, as one end of an edge recorded it. For each pair of peers the last KEPT exchanges
@@ -123,8 +125,8 @@ struct watched
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
      * not done yet. */
     bool hurt;
-    /* Last time at which the peer made progress, or had a reason to make none: a fault, or its
-     * phase. */
+    /* Last time at which the peer made progress or was allowed to make none, because of a fault or
+     * of its phase. */
     int64_t beat_us;
     uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
     int64_t second_us;
@@ -171,9 +173,11 @@ struct cluster
     FILE *out_trace; /* File of the trace. NULL: no trace is written. */
     /* True: the trace also contains repeated events and the failures that the checks find. */
     bool all;
-    struct trace *trace;                           /* Writer of the trace, or NULL. */
+    /* Writer of the trace (log of events). NULL: no trace is written. */
+    struct trace *trace;
     struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* State of the trace for each peer. */
-    /* Checker of the finish protocol. NULL: the model does not describe the run. */
+    /* Checker of the finish protocol. NULL: the Promela model of the protocol does not cover this
+     * run. */
     struct conformance *conformance;
     struct explored *out;
 };
@@ -181,7 +185,7 @@ struct cluster
 /* Runs the plan to its end. trace: file for the events that reach the nodes (peer/trace), or NULL.
  * all: repeated events are written, too. */
 void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool all);
-/* Writes a line that belongs to no peer to the trace, if there is one. */
+/* Writes a line to the trace that is about no single peer. Does nothing if no trace is written. */
 void cluster_mark(struct cluster *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
@@ -196,8 +200,8 @@ static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
     return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
 }
-/* Returns whether the peer is cut off or stopped permanently, so that the checks of the others
- * ignore it. */
+/* Returns whether the peer is cut off or stopped permanently. The checks of other peers ignore such
+ * a peer. */
 static inline bool cluster_parted(const struct cluster *c, uint32_t peer)
 {
     return c->parted >> peer & 1;
@@ -213,9 +217,9 @@ uint32_t cluster_told(const struct cluster *c);
 void course_run(struct cluster *c);
 
 /* Functions of checks.c. check_event() runs before the node gets an event, check_exchanges() after
- * a job of the worker, check_progress() when the node has updated its figures, and check_end() at
- * the end of the run. check_counted() returns the set of peers that a peer counts as members
- * now. */
+ * a job of the worker, check_progress() when the node has updated its progress figures, and
+ * check_end() at the end of the run. check_counted() returns the set of peers that a peer counts as
+ * members now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);

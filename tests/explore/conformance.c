@@ -74,8 +74,8 @@ static const struct finish_proposal *certificate(void *self, uint32_t peer)
     return certificate_known(node_of(self, peer));
 }
 
-/* Returns whether at most one certificate is possible (peer/node/finish/README.md): all peers begin
- * together, the quorum is at least half of them, and no peer has a second identity. */
+/* Returns whether the run can have at most one finish certificate (peer/node/finish/README.md): all
+ * peers begin together, the quorum is at least half of them, and no peer has a second identity. */
 static bool has_guarantee(const struct plan *p)
 {
     bool one = p->quorum >= 0.5 && p->min_peers == p->n_peers && !p->listed && p->forget_s <= 0;

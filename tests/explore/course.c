@@ -87,9 +87,9 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
 }
 
 /* Ends a fault that took down peer i: restarts its process, unless all other peers have ended. A
- * peer that left, or that has no checkpoint, is restarted only while others train. Later it
- * could vote a second time or replace its final model, against which the finish protocol has no
- * guarantee (peer/node/finish/README.md). */
+ * peer that left, or that has no checkpoint, is restarted only while some peer still joins or
+ * trains. Restarted later, the peer could vote a second time or replace its final model, and the
+ * finish protocol gives no guarantee in these cases (peer/node/finish/README.md). */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];
@@ -395,8 +395,8 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
-/* Returns whether at least one peer is taken down by no fault. A restarted peer then finds the run
- * at that peer. */
+/* Returns whether no fault takes down at least one of the peers. Every restarted peer can then
+ * rejoin the run through that peer. */
 static bool someone_lives_on(const struct plan *p)
 {
     uint32_t gone = 0;

@@ -30,7 +30,7 @@ void draw_outer(struct plan *p, uint64_t seed);
  * of its own, as draw_outer() does. */
 void draw_trigger(struct plan *p, uint64_t seed);
 
-/* Draws a plan of version 2 (swarm.c). */
+/* Draws a plan from a seed with version 2 of the drawing function (swarm.c). */
 void draw_swarm(struct plan *p, uint64_t seed);
 
 #endif

@@ -20,7 +20,9 @@ struct options
     uint64_t seeds, from, seed;
     uint32_t draw; /* Version of the function that draws plans from seeds: PLAN_VERSION or 1. */
     const char *plan;
-    const char *marks; /* File to which is appended how often each mark was reached. NULL: none. */
+    /* File to which the program appends how many runs reached each mark (a named line of policy
+     * code). NULL: none. */
+    const char *marks;
     bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness;
     uint32_t jobs;
 };

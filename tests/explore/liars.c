@@ -39,7 +39,7 @@ static uint32_t n_staying(const struct plan *p)
     return (uint32_t)__builtin_popcount(all & ~gone);
 }
 
-/* Prepares the plan for --byzantine 1 or 2: adds peers, and sets lock step. */
+/* Prepares the plan for --byzantine 1 or 2: adds peers, and makes the peers train in lock step. */
 static void draw_tolerance(struct plan *p, struct rng *r)
 {
     uint32_t least = 6 + (uint32_t)rng_below(r, 12);
@@ -168,10 +168,10 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 }
 
 /* Returns whether the attack excuses a peer that ended without consensus. An attacker that sends
- * false models can keep the honest models apart until the end. With --byzantine honest models may
- * stay apart even under other attacks, because a peer may clip all its neighbours. Otherwise the
- * other attacks can prevent consensus only together with another fault, with --policy async, or
- * with an exact averaging pass. */
+ * false models can keep the honest models apart until the end. With --byzantine every attack is an
+ * excuse, because a peer may clip all its neighbours, so honest models may stay apart. Without
+ * --byzantine, an attack without false models is an excuse only if the plan also has faults,
+ * --policy async or exact averaging passes. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;

@@ -2,12 +2,12 @@
  * time.
  *
  * In a plan with `liveness yes` a minority of peers is killed, switched off, stopped or cut off
- * from all other peers permanently. All other faults end. From then on each peer must end within a
- * bounded time, and in the right way:
+ * from all other peers permanently. All other faults end. After the last fault each peer must end
+ * within a bounded time, and as follows:
  *
  *   peer                                     must end with
- *   there, with most initial members         exit code 0, if no peer had ended 30 s after the faults
- *   cut off, after it began to train with    exit code 3, and a verdict that says why: no quorum, no
+ *   connected to most initial members        exit code 0 if no peer had ended 30 s after the faults
+ *   cut off, after it began to train with    exit code 3 and a verdict that says why: no quorum, no
  *   more than twice as many members          other members, or the run ended without this peer
  *   cut off, otherwise                       any exit code
  */
@@ -36,8 +36,8 @@ static uint32_t draw_minority(struct rng *r, uint32_t n)
     return set;
 }
 
-/* Removes these peers from all faults whose end would restart or continue a process, so that the
- * peers stay down. */
+/* Removes the peers in `set` from all faults whose end would restart or continue a process, so that
+ * these peers stay down. */
 static void keep_down(struct plan *p, uint32_t set)
 {
     uint32_t n = 0;

@@ -19,7 +19,7 @@ enum {
     PLAN_FAULTS_MAX = 24,
     PLAN_TEXT = 64,
     PLAN_SECOND = 1000 * 1000,
-    /* Version of the text of a plan, and of the draw that makes plans from seeds. */
+    /* Version of the text format of a plan, and of the function that draws a plan from a seed. */
     PLAN_VERSION = 2
 };
 
@@ -28,30 +28,38 @@ enum {
 /* Kinds of faults. A fault begins at the time `at_us` and lasts for `for_us`. A and B are its two
  * sets of peers; x and y are numbers, its parameters. */
 enum fault_kind {
-    FAULT_KILL,    /* The processes of peers A are killed and later started again. */
-    FAULT_REPLACE, /* The processes of peers A are killed and return with new identities. */
-    FAULT_OFF,     /* The hosts of peers A are switched off, and later on again. */
-    FAULT_LEAVE,   /* Peers A are asked to leave, and are later started again. */
-    FAULT_LATE,    /* Peers A start only at the end of the fault. `at_us` is 0. */
-    FAULT_STOP,    /* The event loops of peers A stop. */
-    FAULT_HANG,    /* The worker threads of peers A hang. */
-    FAULT_SLOW,    /* The workers of peers A take x times as long for a job. */
-    FAULT_CUT,     /* Paths from peers A to peers B lose everything. */
-    FAULT_SPLIT,   /* Paths between peers A and B lose everything, in both directions. */
-    FAULT_FLAP,    /* Paths between peers A and B are cut and restored every x seconds. */
-    /* Sessions between peers A and B end. The peers in A notice the end after x seconds, the peers
-     * in B after y seconds. A negative time means never. */
+    FAULT_KILL, /* The processes of the peers in set A are killed and later started again. */
+    /* The processes of the peers in set A are killed and return with new identities. */
+    FAULT_REPLACE,
+    FAULT_OFF,   /* The hosts of the peers in set A are switched off, and later on again. */
+    FAULT_LEAVE, /* The peers in set A are asked to leave, and are later started again. */
+    FAULT_LATE,  /* The peers in set A start only at the end of the fault. `at_us` is 0. */
+    FAULT_STOP,  /* The event loops of the peers in set A stop. */
+    FAULT_HANG,  /* The worker threads of the peers in set A hang. */
+    FAULT_SLOW,  /* The workers of the peers in set A take x times as long for a job. */
+    /* Network paths from the peers in set A to the peers in set B lose all packets. */
+    FAULT_CUT,
+    /* Network paths between peer sets A and B lose all packets, in both directions. */
+    FAULT_SPLIT,
+    /* Network paths between peer sets A and B are cut and restored every x seconds. */
+    FAULT_FLAP,
+    /* Sessions between peer sets A and B end. The peers in A notice the end after x seconds, the
+     * peers in B after y seconds. A negative time means never. */
     FAULT_RESET,
-    /* Bootstrap names that peers A resolve give nothing (x = 0) or an unused address (x = 1). */
+    /* Bootstrap names that the peers in set A resolve give no address (x = 0) or an unused address
+     * (x = 1). */
     FAULT_NAMES,
-    FAULT_FLIP,   /* Peers A corrupt their replicas of peers B: the first value changes by 1. */
-    FAULT_FULL,   /* The disks of peers A are full. */
-    FAULT_REVOKE, /* Peers A are taken off the allow-list. */
-    FAULT_CLONE,  /* A new peer A starts with the identity of peer B. */
-    FAULT_TWIN,   /* A new peer A starts with the name of peer B. */
-    FAULT_FLOOD,  /* Peer A announces x members that do not exist. */
-    FAULT_CHURN,  /* Every x seconds, peers A are killed or return with new identities. */
-    FAULT_SPOIL,  /* The final models of peers A change by 2 % before they are stored, once each. */
+    /* The peers in set A add 1 to the first value of their replicas of the peers in set B. */
+    FAULT_FLIP,
+    FAULT_FULL,   /* The disks of the peers in set A are full. */
+    FAULT_REVOKE, /* The peers in set A are taken off the allow-list. */
+    FAULT_CLONE,  /* A new peer, A, starts with the identity of an existing peer, B. */
+    FAULT_TWIN,   /* A new peer, A, starts with the name of an existing peer, B. */
+    FAULT_FLOOD,  /* The peer in set A announces x members that do not exist. */
+    /* Every x seconds, the peers in set A are killed or return with new identities. */
+    FAULT_CHURN,
+    /* The final model of each peer in set A changes by 2 % once, before it is stored. */
+    FAULT_SPOIL,
     FAULT_KINDS,
     FAULT_DRAWN = FAULT_FLIP /* Faults from FAULT_FLIP on are not drawn by plan_draw(). */
 };
@@ -70,10 +78,10 @@ struct plan
     uint32_t n_peers, min_peers, local_steps, dim;
     uint64_t rounds;
     char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
-    uint32_t overlap;      /* Value of --overlap. */
+    uint32_t overlap;      /* Value of the option --overlap of `hearsay`. */
     char outer[PLAN_TEXT]; /* Value of --outer. "": none. */
     double trigger;        /* Value of --trigger. 0: none. */
-    /* --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
+    /* Values of --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
     uint32_t mixer, collective;
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
      * starts with the run description. */
@@ -92,8 +100,10 @@ struct plan
     int64_t disk_us;        /* Time until a written checkpoint is on disk. */
     char attack[PLAN_TEXT]; /* Attack of the peers in `liars` (peer/sim/attack.h). "": none. */
     uint32_t liars;         /* Set of Byzantine peers: bit i is peer i. */
-    uint32_t tolerate;      /* Value of --byzantine. */
-    /* True: the cluster has an allow-list of all peers that are not revoked and have no token. */
+    /* Value of --byzantine: number of Byzantine members that each peer must tolerate. */
+    uint32_t tolerate;
+    /* True: the cluster has an allow-list. The list contains the peers that are not revoked and
+     * have no token. */
     bool listed;
     uint32_t tokens; /* Set of peers that are not on the allow-list and have a token. */
     double token_s;  /* Lifetime of the tokens, in seconds from the beginning. */
@@ -108,7 +118,8 @@ struct plan
  * for the oldest recorded seeds: its plans have all features, but no start times, no clock errors
  * and only two mixers. */
 void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
-/* Adds checkpoints and, in some plans, a kill of all peers and full disks. */
+/* Adds checkpoints to a plan and, to some plans, a fault that kills all peers and faults that fill
+ * their disks. */
 void plan_draw_disks(struct plan *p);
 /* Adds Byzantine peers and, in half of the plans, --byzantine with a suitable graph (liars.c). */
 void plan_draw_liars(struct plan *p);

@@ -23,11 +23,11 @@
 #include <string.h>
 
 enum feature {
-    FEATURE_CROWD,   /* Feature: up to 24 peers. Without it up to 8. */
-    FEATURE_MIXER,   /* Feature: any mixer. Without it the mixer CHOCO. */
+    FEATURE_CROWD,   /* Feature: up to 24 peers. Plans without the feature have up to 8. */
+    FEATURE_MIXER,   /* Feature: any mixer. Plans without the feature have the mixer CHOCO. */
     FEATURE_GRAPH,   /* Feature: any topology, including topologies that change by round. */
     FEATURE_LAST,    /* Feature: another topology in the consensus phase than in training. */
-    FEATURE_CODEC,   /* Feature: any codec. Without it the codec qsgd:4. */
+    FEATURE_CODEC,   /* Feature: any codec. Plans without the feature have the codec qsgd:4. */
     FEATURE_ASYNC,   /* Feature: --policy async. */
     FEATURE_OVERLAP, /* --overlap. */
     FEATURE_STEPS,   /* Feature: more than one local step in a round. */
@@ -237,8 +237,8 @@ static void measure_end(struct swarm *s, const struct plan *p)
     s->settles_us = out.settles_us > 0 ? out.settles_us : s->simulated_us;
 }
 
-/* Returns a time at which a peer joins, at random: the end of an earlier fault, or the start of a
- * peer. */
+/* Returns the time at which a random peer joins the run: the end of an earlier fault that took down
+ * a peer, or the first start of a peer. */
 static int64_t draw_join(struct swarm *s, const struct plan *p)
 {
     int64_t join[PLAN_FAULTS_MAX + 1];
@@ -254,8 +254,8 @@ static int64_t draw_join(struct swarm *s, const struct plan *p)
     return join[rng_below(&s->rng, n)];
 }
 
-/* Returns a random time for a fault, as the drawn place of faults requires. The time is a multiple
- * of 1 ms, because the text of a plan holds no finer times. */
+/* Returns a random time for a fault, near the moment of the run that s->place requires. The time is
+ * a multiple of 1 ms, because the text of a plan holds no finer times. */
 static int64_t draw_at(struct swarm *s, const struct plan *p)
 {
     struct rng *r = &s->rng;
@@ -320,8 +320,8 @@ void draw_swarm(struct plan *p, uint64_t seed)
     if (s.place == PLACE_END)
         measure_end(&s, p);
     draw_faults(&s, p);
-    /* Half of the other runs continue for at least 32 s after the last fault, so that the checks 30
-     * s after the last fault are made. */
+    /* If the faults are not placed at the end of the run, half of the runs continue for at least 32
+     * s after the last fault, because some checks are made 30 s after it. */
     if (s.place != PLACE_END && plan_chance(&s.rng, 0.5))
         set_length(p, s.length_us + plan_end_us(p) + 32 * PLAN_SECOND);
 }

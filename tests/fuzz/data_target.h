@@ -25,7 +25,8 @@ static inline void demand(bool ok)
         abort();
 }
 
-/* A named file in memory. All bytes zero: the file is not created yet. */
+/* A file that is in memory, and has a path. A struct with all bytes zero means that the file is not
+ * created yet. */
 struct memory_file
 {
     char path[32];

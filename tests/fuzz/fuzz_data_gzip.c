@@ -6,7 +6,8 @@
 
 enum { PIECE = 7, LIMIT = 1 << 10, DEFLATE_MOST = 1032 };
 
-/* Reads the file in small pieces. The bytes must equal the result of one reading. */
+/* Reads the file in small pieces. The pieces together must equal bytes[0..n), the result of reading
+ * the whole file at once. */
 static void check_pieces(const char *path, const uint8_t *bytes, size_t n, bool good)
 {
     struct file *f;

@@ -4,8 +4,8 @@
  *     input --ops--> bytes in pieces --> peer/uv/link.c, session.c --> channel, frame --> node
  *                                        (toy_uv.h)      (toy_sodium.h)
  *
- * All code is code of a peer ("ours"), except libuv and the primitives of libsodium. Their
- * replacements let the fuzzer get as far as a member with the cluster key.
+ * The fuzzed peer ("ours") runs its usual code, except that libuv and the primitives of libsodium
+ * are replaced. The replacements let the fuzzer get as far as a member with the cluster key.
  *
  *   input:   setup u8 | op, op, ...
  *   op:      what u8 | length u16 | payload      what: op of the table below (low three bits);
@@ -17,7 +17,7 @@
  *   3 MESSAGE    the payload as a message, split into records and sealed
  *   4 TEMPLATE   which u8 | (position u16, xor u8)...: a message of an honest peer, modified
  *   5 TIME       how long u8 (milliseconds times a quarter of its square)
- *   6 END        how u8: the connection ends; ours hangs up; a new one arrives; ours dials
+ *   6 END        how u8: the connection ends, ours closes it, a new one arrives, or ours dials
  *   7 ADMIT      who u8: the list of allowed members changes
  *
  * Invariants:
@@ -169,7 +169,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t n, size_t max, unsigned seed)
         (uint8_t)(4 | (seed >> 8 & 0x38)), 4, 0, (uint8_t)(seed >> 14), (uint8_t)(seed >> 18), 0,
         (uint8_t)(1u << (seed >> 26 & 7))};
     if (seed & 4)
-        made[1] = 1; /* No pair of position and bits follows, so the message is not modified. */
+        /* The input has no pair of position and bits to flip, so the message is not modified. */
+        made[1] = 1;
     memcpy(p + n, made, OP + made[1]);
     return n + OP + made[1];
 }

@@ -30,7 +30,7 @@ static void check_sentence(const char *error)
 }
 
 /* Checks that an error has a message. The message is empty before the call, so that a missing
- * one is detected. */
+ * message is detected. */
 static int check(int err, const char *error)
 {
     demand(err == 0 || err == -EINVAL);

@@ -274,8 +274,8 @@ static void world_arrive(const uint8_t *p, size_t n, size_t piece)
         toy.n_written = 0;
 }
 
-/* Writes the next handshake message of the other end. Returns its length, or 0 if no message is
- * due. */
+/* Writes the next handshake message of the hostile end of the connection. Returns its length, or 0
+ * if it is not the turn of that end or the handshake has failed. */
 static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 {
     size_t n = 0, wants = channel_wants(&world.evil);
@@ -364,7 +364,8 @@ static struct record record_of_evil(uint64_t incarnation)
         r.certificate.expires_ms = 1700000001000;
         r.certificate.key[0] = 5;
     }
-    return r; /* The replaced signature check accepts a signature of zeros. */
+    /* The signature is zeros. The replacement of the signature check (toy_sodium.h) accepts it. */
+    return r;
 }
 
 /* Writes a message that an honest peer might send, in canonical encoding. */

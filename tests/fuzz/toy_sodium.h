@@ -4,7 +4,7 @@
  * millisecond per handshake. The program defines these functions itself, so the linker does not use
  * the library's:
  *
- *   key agreement    xor, so that both ends agree; fails for a point of zeros, as for low order
+ *   key agreement    xor, so that both ends agree; fails for a point of zeros (a low-order point)
  *   hashes           constant, but each byte of the input is read
  *   sealing          the text unchanged, then a tag: the number of the nonce and 15 zeros
  *   signatures       valid if the first byte is zero

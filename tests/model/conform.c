@@ -29,7 +29,7 @@
 #include <string.h>
 
 enum { ACCEPTORS_MAX = 256, PROCESSES_MAX = 32, TEXT_MAX = 200 };
-/* Flags of a member in a REPORT or an ACCEPTED (peer/node/finish/finish.c). */
+/* Flags of a member in a REPORT or ACCEPTED message (peer/node/finish/finish.c). */
 enum { WITHIN = 1, VOTES = 2 };
 
 const char *const conform_name[CONFORM_STEPS] = {
@@ -163,23 +163,29 @@ struct answer
 struct ballot
 {
     struct wire_ballot id;
-    uint32_t value;      /* Index of the proposal in conform.value. 0: no proposal yet. */
-    uint32_t source;     /* Ballot in which this proposal was made first. */
-    uint32_t best_heard; /* Highest accepted ballot in the received answers. 0: none. */
+    uint32_t value;  /* Index of the proposal in conform.value. 0: no proposal yet. */
+    uint32_t source; /* Ballot in which this proposal was made first. */
+    /* Highest ballot in which a voter accepted a proposal, according to the answers received. 0:
+     * none. */
+    uint32_t best_heard;
     struct answer answer[ACCEPTORS_MAX];
 };
 
 /* A member, identified by its identity. A restarted process of a peer is the same member. */
 struct acceptor
 {
-    uint64_t key;      /* finish_key() of the member's identity. */
+    uint64_t key;      /* Short form of the member's identity, computed by finish_key(). */
     uint32_t promised; /* Highest ballot that the member has promised and stored. 0: none. */
     uint32_t taken;    /* Ballot of the proposal that the member has accepted. 0: none. */
-    uint32_t n_listed; /* Number of lists of voters, of the n_lists read, with this member. */
-    bool gone;         /* True: the member has announced that it leaves. */
-    bool reported;     /* True: a process of the member has reported its model. */
-    uint64_t model;    /* If `reported`: hash of the last model that the member reported. */
-    uint32_t since;    /* If `reported`: in ballots above this one only `model` was reported. */
+    /* Number of lists of voters that contain this member, among all conform.n_lists lists that were
+     * read. */
+    uint32_t n_listed;
+    bool gone;      /* True: the member has announced that it leaves. */
+    bool reported;  /* True: a process of the member has reported its model. */
+    uint64_t model; /* If `reported`: hash of the last model that the member reported. */
+    /* If `reported`: a ballot. In all ballots above it, the member has reported only `model`. 0: in
+     * all ballots. */
+    uint32_t since;
     /* Index of the certificate that the member has stored with its promise. 0: none. */
     uint32_t certificate;
 };
@@ -195,7 +201,7 @@ struct process
     uint32_t ballot;  /* Last ballot that the process has begun as coordinator. 0: none. */
     uint32_t value;   /* If `ended`: index of the certificate in conform.value. */
     uint32_t decided; /* Index of the certificate in the DECIDED message of this event. 0: none. */
-    uint32_t attempt; /* Number of the attempt of the process. */
+    uint32_t attempt; /* Number of the attempt to finish the run in which the process takes part. */
     bool reported;    /* True: the process has reported that its model is within the target. */
     uint64_t model;   /* If `reported`: hash of the reported model. */
 };
@@ -214,8 +220,8 @@ struct conform
     struct ballot **ballot; /* Ballots in the order of their begin. Index 0 is unused. */
     struct value *value;    /* Different proposals that were seen. Index 0 is unused. */
     struct process process[PROCESSES_MAX];
-    /* By attempt: source of the decided proposal (0: none), and whether a coordinator has counted a
-     * quorum for an abort. */
+    /* For each attempt to finish the run. decided: ballot in which the decided proposal was made
+     * first; 0: nothing is decided. aborted: a coordinator has counted a quorum for an abort. */
     uint32_t decided[FINISH_ATTEMPTS];
     bool aborted[FINISH_ATTEMPTS];
     struct finish_proposal members, proposal;
@@ -541,7 +547,8 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     struct stored s;
     bool formed = read_stored(f, &s, promise) && promise.n > 0;
     demand(f, peer, formed, STORED_FORM, 0);
-    /* A stored certificate is no step of the acceptor. check_certificate() checks it. */
+    /* Storing a certificate is not a step of a voter in the model, so the certificate is not
+     * checked here. check_certificate() checks it. */
     if (formed && s.decided) {
         a->certificate = stored ? s.value : 0;
         p->mute |= !stored;
@@ -573,8 +580,8 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
         demand(f, peer, b != 0, ANSWER_ASKED, b);
         demand(f, peer, order(f, b, a->promised) >= 0, ANSWER_PROMISE, b);
         if (b != 0) {
-            /* A restarted process may promise the same ballot again, even after it accepted the
-             * proposal of the ballot. The first answer counts. */
+            /* A restarted process may store a promise of the same ballot again, even after the peer
+             * has accepted the proposal of that ballot. The checker keeps the first answer. */
             struct answer *x = &f->ballot[b]->answer[p->acceptor];
             x->taken = x->voted ? x->taken : a->taken;
             x->voted = true;
@@ -633,8 +640,8 @@ static void check_model(struct conform *f, uint32_t peer)
     a->model = hash;
 }
 
-/* Checks the entry about the sender itself in a REPORT (`asks`) or ACCEPTED message that it
- * sends. */
+/* A REPORT (`asks`) or ACCEPTED message has one entry per member. Checks the entry that is about
+ * the sender itself. */
 static void report(struct conform *f, uint32_t peer, uint32_t b, uint8_t flags, bool asks)
 {
     struct process *p = &f->process[peer];

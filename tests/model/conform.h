@@ -16,19 +16,21 @@
 
 /* Steps of the model finish.pml. */
 enum conform_step {
-    CONFORM_BEGIN,  /* A coordinator begins a ballot. */
-    CONFORM_ANSWER, /* A voter promises a ballot. */
-    CONFORM_REPORT, /* A peer reports in a ballot that its model is within the target. */
-    CONFORM_ADOPT,  /* A coordinator proposes a proposal that was accepted in an earlier ballot. */
-    CONFORM_INVENT, /* A coordinator makes a new proposal. */
-    CONFORM_ABORT,  /* A coordinator makes a new proposal: to abort the attempt. */
-    CONFORM_ACCEPT, /* A voter accepts a proposal. */
-    CONFORM_COUNT,  /* A coordinator counts a quorum of acceptances. */
-    CONFORM_END,    /* A peer receives the certificate. */
-    CONFORM_ENTER,  /* A peer begins the next attempt. */
-    CONFORM_FORGET, /* A peer cannot store or read its promise. */
-    CONFORM_RESUME, /* A restarted process has the promise of the process before. */
-    CONFORM_LEAVE,  /* A voter leaves. */
+    CONFORM_BEGIN,  /* A coordinator begins a ballot: a numbered vote on how the run ends. */
+    CONFORM_ANSWER, /* A voter promises to accept nothing in ballots with a lower number. */
+    /* A peer reports to a coordinator that its model is within the target consensus distance. */
+    CONFORM_REPORT,
+    CONFORM_ADOPT,  /* A coordinator proposes again what a voter accepted in an earlier ballot. */
+    CONFORM_INVENT, /* A coordinator proposes a new certificate, the proof of consensus. */
+    CONFORM_ABORT,  /* A coordinator proposes to abort this attempt to finish the run. */
+    CONFORM_ACCEPT, /* A voter accepts the proposal of a ballot. */
+    CONFORM_COUNT,  /* A coordinator has received the acceptances of a quorum of voters. */
+    CONFORM_END,    /* A peer receives the certificate, the proof of consensus. */
+    CONFORM_ENTER,  /* After an abort, a peer begins the next attempt to finish the run. */
+    CONFORM_FORGET, /* A peer cannot store or read its promise (the file with its votes). */
+    /* A restarted process reads the promise that the previous process of the peer stored. */
+    CONFORM_RESUME,
+    CONFORM_LEAVE, /* A voter leaves the run. */
     CONFORM_STEPS
 };
 extern const char *const conform_name[CONFORM_STEPS];
@@ -39,7 +41,8 @@ struct conform_world
 {
     void *self;
     double quorum; /* Share of the voters that is needed for a quorum, 0 to 1. */
-    /* True: at most one certificate is possible (peer/node/finish/README.md). */
+    /* True: the run can have at most one finish certificate, and the checker demands this
+     * (peer/node/finish/README.md). */
     bool guarantees;
     /* Reports a step that the model does not allow. */
     void (*wrong)(void *self, const char *text);
@@ -48,7 +51,8 @@ struct conform_world
     /* Returns the number of voters, including voters that are no longer in the list of
      * `members`. */
     uint32_t (*n_voters)(void *self, uint32_t peer);
-    /* Return whether the model of the peer is frozen, and whether it is within the target. */
+    /* is_frozen() returns whether the model of the peer is frozen (final and stored). is_within()
+     * returns whether the model is within the target consensus distance. */
     bool (*is_frozen)(void *self, uint32_t peer);
     bool (*is_within)(void *self, uint32_t peer);
     uint64_t (*model)(void *self, uint32_t peer); /* Returns a hash of the model of the peer. */
@@ -66,8 +70,8 @@ struct conform *conform_open(const struct conform_world *world);
 /* Frees a checker. f may be NULL. */
 void conform_close(struct conform *f);
 
-/* Called when a process of the peer starts. promise: the stored promise that it read; empty:
- * none. */
+/* Called when a process of the peer starts. promise: the promise (stored votes) that the process
+ * read from its file. Empty: no promise was stored. */
 void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BYTES],
                    struct bytes promise);
 /* Called when the peer has tried to store a promise, within node_step(). stored: it succeeded. */
