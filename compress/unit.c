@@ -116,7 +116,8 @@ int units_init(struct units *u, const struct spec *spec, const struct segment *s
 {
     *u = (struct units){0};
     for (size_t i = 0; i < n_segments; i++) {
-        assert(segments[i].offset == u->dim); /* The segments must cover the vector without gaps. */
+        /* The segments must cover the model vector without gaps. */
+        assert(segments[i].offset == u->dim);
         u->dim += segments[i].n;
     }
     size_t most = most_units(spec, u->dim, n_segments);

@@ -27,7 +27,7 @@ enum {
     ONEBIT_BLOCK /* Index of the argument `block` in `arg`, the array of argument values. */
 };
 enum {
-    ONEBIT_HEAD = 8, /* Number of bytes of the two means. */
+    ONEBIT_HEAD = 8, /* Size in bytes of the two means at the start of an encoded block. */
     /* Number of partial sums for each of the two classes of values (positive and negative), so that
      * the loop vectorises. */
     LANES = 16

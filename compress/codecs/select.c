@@ -27,7 +27,7 @@ enum {
     SCAN_CHUNK = 4096,
     /* Number of digits into which the 31 bits of a key (bit pattern of a magnitude) are divided. */
     DIGITS = 3,
-    /* Number of values that the longest digit can have, 2^11. */
+    /* Number of values that a digit of a key can have: 2^11 for the longest digit. */
     DIGIT_SIZE = 2048
 };
 

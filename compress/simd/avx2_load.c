@@ -107,7 +107,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
 
 /* ---- Kernels that write and add sign bits ---- */
 
-/* movemask turns the signs of eight floats into one byte of sign bits. */
+/* The instruction movemask turns the signs of eight floats into one byte of sign bits. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
