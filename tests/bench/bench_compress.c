@@ -4,10 +4,10 @@
  *   bench_compress [LOG2_LENGTH]...        (17 and 26 by default)
  *
  * Measures every codec with its defaults, and the list of bench_compress_targets.h. The speeds of
- * encode and apply are shown in Gelem/s and as multiples of axpy and memcpy. The target is a
- * multiple of axpy. The share of the target that is reached follows, with "ok" or "SHORT". memcpy
- * and axpy are timed again before each line, because the speed of a shared machine changes. Vectors
- * are aligned to 64 bytes. */
+ * encoding and applying are shown in Gelem/s (10^9 elements per second) and as multiples of the
+ * speeds of axpy and memcpy. The target of a codec is a multiple of axpy. Each line ends with the
+ * share of the target that is reached, and "ok" or "SHORT". memcpy and axpy are timed again before
+ * each line, because the speed of a shared machine changes. Vectors are aligned to 64 bytes. */
 #include "tests/bench/bench_compress_targets.h"
 
 #include "tests/bench/bench_compress_parts.h"

@@ -13,7 +13,7 @@ enum { PLACE_L2, PLACE_MEMORY, PLACES };
 
 struct speed_target
 {
-    const char *spec; /* Spec as given, not in canonical form. */
+    const char *spec; /* Specification of the codec as a user writes it, not in canonical form. */
     double encode[PLACES], apply[PLACES];
 };
 

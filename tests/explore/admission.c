@@ -75,8 +75,8 @@ void plan_draw_admission(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 4));
     double length_s = fmax(1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps), 1);
-    /* All peers start with the run description. Peer 0 may be excluded, so the others cannot get
-     * the description from it. */
+    /* All peers start with the run description. Otherwise they would fetch it from peer 0, and this
+     * plan may exclude peer 0. */
     p->guests = false;
     if (p->n_peers < 3)
         p->n_peers++;

@@ -130,8 +130,8 @@ static bool hurt(const struct cluster *c, uint32_t peer)
     return c->peer[peer].starts_us != 0;
 }
 
-/* Returns how long a training peer may wait for others: 10 s plus three times the straggler timeout
- * or, if that is longer, three times 20 jobs of the slowest worker. */
+/* Returns how long a training peer may wait for other peers, in microseconds: 10 s plus three times
+ * the straggler timeout or the time of 20 jobs of the slowest worker, whichever is longer. */
 static int64_t patience_us(const struct plan *p)
 {
     double job = (double)p->step_us * p->local_steps * (1 + p->step_spread);
@@ -309,8 +309,9 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         return;
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
-    /* If the set contains a second process with a member's identity, its model is not the member's,
-     * so the distance is not compared. */
+    /* Two processes with one identity have different models, and the exact distance may be computed
+     * with the wrong one. If the set contains such a process, the published distance is not
+     * checked. */
     if (set & admission_later(&c->plan))
         return;
     double was = exact_drift(c, set, p->drift_round, false);
@@ -594,7 +595,7 @@ static bool shut_out(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
-/* Returns whether peer i may end without a certificate: too few initial members were there at
+/* Returns whether peer i may end without a finish certificate: too few initial members took part to
  * the end, or another peer ended without a quorum. */
 static bool lacks_voters(struct cluster *c, uint32_t i, const struct verdict_facts *f)
 {

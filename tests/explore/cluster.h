@@ -294,8 +294,8 @@ int64_t liveness_limit_us(const struct plan *p);
 void liveness_part(struct cluster *c, const struct fault *f);
 void liveness_late(struct cluster *c);
 void liveness_end(struct cluster *c);
-/* Returns whether a majority and a quorum of the initial members, as node n knows them, were
- * there at the end. A peer that a transient fault killed in the consensus phase is not
- * restarted, and is missing. */
+/* Returns whether enough of the initial members, as node n knows them, took part to the end: a
+ * majority and a quorum. A peer that a transient fault killed in the consensus phase is not
+ * restarted, and does not count. */
 bool liveness_majority(const struct cluster *c, const struct node *n);
 #endif

@@ -1,5 +1,5 @@
-/* tests/explore/draw.c -- draws the plan of a seed at random. This file has version 1 of the draw,
- * which the oldest recorded seeds need. Version 2 is in swarm.c. */
+/* tests/explore/draw.c -- draws the plan of a seed at random. This file has version 1 of the
+ * drawing function, which the oldest recorded seeds need. Version 2 is in swarm.c. */
 #include "draw.h"
 
 #include "nn/math/rng.h"

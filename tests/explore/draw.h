@@ -1,5 +1,5 @@
 /* tests/explore/draw.h -- functions that draw parts of a random plan, used by both versions of the
- * draw. */
+ * function that draws a whole plan (draw.c and swarm.c). */
 #ifndef TESTS_EXPLORE_DRAW_H
 #define TESTS_EXPLORE_DRAW_H
 

@@ -1,4 +1,5 @@
-/* tests/explore/plan.c -- writes and reads the text of plans. */
+/* tests/explore/plan.c -- writes and reads the text form of a plan (a cluster, a run and its
+ * faults). */
 #include "cluster.h"
 
 #include "gossip/collectives/collective.h"

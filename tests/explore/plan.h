@@ -79,8 +79,9 @@ struct plan
     uint64_t rounds;
     char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
     uint32_t overlap;      /* Value of the option --overlap of `hearsay`. */
-    char outer[PLAN_TEXT]; /* Value of --outer. "": none. */
-    double trigger;        /* Value of --trigger. 0: none. */
+    char outer[PLAN_TEXT]; /* Value of --outer, the outer optimiser. "": none. */
+    /* Value of --trigger, the threshold of the event trigger. 0: no trigger. */
+    double trigger;
     /* Values of --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
     uint32_t mixer, collective;
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
@@ -106,7 +107,7 @@ struct plan
      * have no token. */
     bool listed;
     uint32_t tokens; /* Set of peers that are not on the allow-list and have a token. */
-    double token_s;  /* Lifetime of the tokens, in seconds from the beginning. */
+    double token_s;  /* Lifetime of the tokens, in seconds from the beginning of the run. */
     /* True: a minority of the peers is lost permanently, and the rest must end (liveness.c). */
     bool liveness;
     double forget_s; /* Value of --member-ttl, in seconds. 0: off. */
@@ -123,10 +124,11 @@ void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
 void plan_draw_disks(struct plan *p);
 /* Adds Byzantine peers and, in half of the plans, --byzantine with a suitable graph (liars.c). */
 void plan_draw_liars(struct plan *p);
-/* Adds allow-lists, tokens, copied identities and invented members, each to some of the plans
- * (admission.c). */
+/* Adds allow-lists, tokens, copied identities and invented members. Each of these is added to a
+ * random part of the plans (admission.c). */
 void plan_draw_admission(struct plan *p);
-/* Adds a permanent fault of a minority, and ends all other faults (liveness.c). */
+/* Adds a fault that takes away a minority of the peers permanently, and ends all other faults
+ * (liveness.c). */
 void plan_draw_liveness(struct plan *p);
 /* Returns the set of peers that the run must be able to do without, from begin to end: Byzantine
  * peers, peers that are off the allow-list at some time, and peers that leave permanently. */

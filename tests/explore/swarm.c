@@ -58,7 +58,9 @@ struct swarm
     enum place place;
     int64_t length_us; /* Period from time 0 in which faults begin. */
     int64_t settles_us,
-        simulated_us; /* Without faults: begin of the consensus phase, and end of the run. */
+        /* Times in a run of the plan without faults, in microseconds: begin of the consensus phase,
+         * and end of the run. */
+        simulated_us;
 };
 
 static bool has(const struct swarm *s, enum feature f)

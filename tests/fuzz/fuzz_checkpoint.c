@@ -22,7 +22,7 @@ static uint8_t *copy_of(const uint8_t *p, size_t n)
     return copy;
 }
 
-/* Writes all sections of a state that was read to another state. */
+/* Copies all sections of the state `from`, which was read from a checkpoint, to the state `to`. */
 static void rewrite(struct state *to, const struct state *from)
 {
     state_write(to);

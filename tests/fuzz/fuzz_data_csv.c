@@ -36,8 +36,8 @@ static void check_again(const struct dataset *first, struct reader r,
     }
 }
 
-/* Scales a data set that has columns of every type. The kind of the scaled set must accept the same
- * files again. */
+/* Reads the files again with the data kind (description of the columns) of *train, and scales both
+ * data sets. The files must also be readable with the kind of the scaled data. */
 static void check_scaled(struct scale *s, struct dataset *train, struct reader r,
                          const struct lines_file *files, size_t n)
 {

@@ -75,7 +75,8 @@ static void cut_again(const uint8_t *bytes, size_t n, size_t head, enum frame_la
     frame_close(&f);
 }
 
-/* Pushes one record. Returns false if the session ends. */
+/* Passes one record to the frame (assembler of messages) and to the reference, and compares their
+ * results. Returns false if the session ends. */
 static bool push(struct frame *f, const uint8_t *p, uint8_t number, bool deep)
 {
     uint8_t kind = p[0];

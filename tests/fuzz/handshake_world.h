@@ -234,8 +234,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? node_bulk_max(world.node) : node_control_max(world.node);
 }
 
-/* Opens a connection: dialled by the node, or accepted by it. again: the other end repeats a first
- * message that it has sent before. */
+/* Opens a connection: dialled by the node, or accepted by it. again: the hostile end repeats a
+ * first handshake message that it has sent before. */
 static void world_connect(bool dialled, bool again)
 {
     uint8_t ephemeral[32] = {3, 1, 4};
@@ -292,7 +292,9 @@ static size_t world_shake(uint8_t out[CHANNEL_MSG2])
 static void world_time(uint64_t ms)
 {
     world.n_steps = 0;
-    world.honest = false; /* The message may now arrive after the time limit of the handshake. */
+    /* The clock is moved forward, so the next handshake message may arrive too late for the time
+     * limit of the handshake. The peer may therefore refuse it. */
+    world.honest = false;
     toy_uv_time(ms);
     feed((struct node_event){.type = NODE_TIMER});
     toy_uv_settle();
@@ -435,7 +437,8 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
 
 /* ---- properties that must hold ---- */
 
-/* Checks that no first message is answered twice, on the same or on another connection. */
+/* Checks that the peer under test answers no first handshake message twice, neither on one
+ * connection nor on two. */
 static void check_replay(void)
 {
     const struct channel *c = &world.link.channel;

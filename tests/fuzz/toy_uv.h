@@ -151,7 +151,7 @@ int uv_read_start(uv_stream_t *h, uv_alloc_cb room, uv_read_cb read)
 int uv_write(uv_write_t *r, uv_stream_t *h, const uv_buf_t *buf, unsigned n, uv_write_cb cb)
 {
     assert(toy_find((uv_handle_t *)h) != NULL && n == 1);
-    /* Bytes that do not fit are dropped: the test does not read them. */
+    /* Bytes that do not fit into toy.written are dropped. The fuzz target does not read them. */
     if (buf->len <= sizeof toy.written - toy.n_written)
         memcpy(toy.written + toy.n_written, buf->base, buf->len);
     toy.n_written += buf->len <= sizeof toy.written - toy.n_written ? buf->len : 0;

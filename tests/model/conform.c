@@ -5,7 +5,7 @@
  *   ------------------------------------------- -------------------------------------------
  *   a promise is stored: an own ballot          BEGIN
  *   a promise is stored: a ballot of a peer     ANSWER
- *   storing a promise fails                     FORGET, and the peer is mute
+ *   storing a promise fails                     FORGET, and the peer may not vote
  *   an own proposal is stored as accepted       PROPOSE (adopt or invent), then ACCEPT
  *   a proposal of a peer is stored as accepted  ACCEPT
  *   a REPORT says "within" of its sender        ANSWER: add(models[b], i)
@@ -14,11 +14,12 @@
  *   the attempt of the node grows               COUNT of an abort at the coordinator, else ENTER
  *   the peer's own record says LEFT             LEAVE
  *
- * "Within" means that the model of a peer is within the target of the consensus distance. A node
- * stores its promise before it sends a message about the promise, so the order of the stored
- * promises is the order of the steps. A message may state only what the peers that it describes
- * have done before. The coordinator of a ballot decides by the answers that it has received, so the
- * checker also records which answers have arrived.
+ * A promise is the stored state of a voter: the highest ballot that it promised, and the proposal
+ * that it accepted. "Within" means that the model of a peer is within the target of the consensus
+ * distance. A node stores its promise before it sends a message about the promise, so the order of
+ * the stored promises is the order of the steps. A message may state only what the peers that it
+ * describes have done before. The coordinator of a ballot decides by the answers that it has
+ * received, so the checker also records which answers have arrived.
  */
 #include "conform.h"
 
@@ -154,7 +155,7 @@ static const struct
  * answer. */
 struct answer
 {
-    /* Ballot of the proposal that the member accepted before its promise. 0: none. */
+    /* Ballot in which the member had accepted a proposal when it promised this ballot. 0: none. */
     uint32_t taken;
     bool voted, within, accepted;
     bool heard_vote, heard_within, heard_accepted;
@@ -164,7 +165,7 @@ struct ballot
 {
     struct wire_ballot id;
     uint32_t value;  /* Index of the proposal in conform.value. 0: no proposal yet. */
-    uint32_t source; /* Ballot in which this proposal was made first. */
+    uint32_t source; /* Ballot in which the proposal of this ballot was made first. */
     /* Highest ballot in which a voter accepted a proposal, according to the answers received. 0:
      * none. */
     uint32_t best_heard;
@@ -190,8 +191,8 @@ struct acceptor
     uint32_t certificate;
 };
 
-/* The present process of a peer. mute: it has lost its promise, so it may not vote. ended: it has a
- * certificate. */
+/* The present process of a peer. mute: the process has lost its promise (stored votes), so it may
+ * not vote. ended: the process has a finish certificate. */
 struct process
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -295,7 +296,7 @@ static uint32_t add_ballot(struct conform *f, const struct wire_ballot *id)
     return f->n_ballots;
 }
 
-/* Returns the number of the attempt of a ballot. */
+/* Returns the number of the attempt to finish the run to which a ballot belongs. */
 static uint32_t attempt_of(const struct wire_ballot *b)
 {
     uint64_t attempt = b->number >> 32;
@@ -321,8 +322,9 @@ static uint32_t value_of(struct conform *f, struct bytes v)
     return f->n_values;
 }
 
-/* A decoded promise: highest promised ballot, ballot of the accepted proposal, and index of this
- * proposal. If `decided` is true, `value` is the index of the certificate. */
+/* A decoded promise (stored votes of a member): highest promised ballot, ballot in which the member
+ * accepted a proposal, and index of that proposal. If `decided` is true, `value` is the index of
+ * the certificate. */
 struct stored
 {
     struct wire_ballot promised, accepted;
@@ -402,7 +404,8 @@ static bool accepted(const struct answer *a)
 
 /* ---- promises that a node stores ---- */
 
-/* Returns whether no earlier process of the peer can have reported another model in ballot b. */
+/* Returns true if the peer may report its model in ballot b: every earlier process of the peer has
+ * reported either the same model or nothing in that ballot. */
 static bool may_report_model(const struct conform *f, uint32_t peer, uint32_t b)
 {
     const struct process *p = &f->process[peer];
@@ -429,8 +432,8 @@ static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot
     return b;
 }
 
-/* Returns whether a new proposal lists as within the target exactly the members of the
- * coordinator's list that have reported it. */
+/* Returns whether a new proposal lists the right members as within the target: exactly those
+ * members of the coordinator's list that have reported their model as within the target. */
 static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
 {
     bool same = finish_decode(&f->proposal, v);
@@ -518,8 +521,8 @@ static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
     decide(f, peer, b);
 }
 
-/* If the attempt of the peer has grown, checks that the attempt before it was aborted. This is the
- * step COUNT at the coordinator, and ENTER at another peer. */
+/* If the peer has begun a new attempt to finish the run, checks that the previous attempt was
+ * aborted. In the model this is the step COUNT at the coordinator, and ENTER at another peer. */
 static void follow_attempt(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
@@ -556,7 +559,8 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     }
     follow_attempt(f, peer);
     demand(f, peer, attempt_of(&s.promised) == p->attempt, IN_ATTEMPT, a->promised);
-    /* A proposal that was accepted in an aborted attempt is dropped. */
+    /* If an attempt to finish the run was aborted, proposals that were accepted in that attempt no
+     * longer count. */
     if (stored && a->taken != 0 && attempt_of(&f->ballot[a->taken]->id) != p->attempt)
         a->taken = 0;
     demand(f, peer, !p->mute, MUTE_VOTES, a->promised);

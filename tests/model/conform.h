@@ -1,10 +1,11 @@
 /* tests/model/conform.h -- checks that the program follows its Promela model of the finish
  * protocol, finish.pml.
  *
- * The checker keeps the state of the model for the peers of a simulated run: promises, accepted
- * proposals, and ballots with their answers. A step of the program is a promise that a peer stores,
- * a FINISH message that a peer sends, or a certificate. Each step must be a step of the model whose
- * guard (condition) is true. The table `rule` in conform.c lists the guards.
+ * The protocol decides by Paxos how a run ends. The checker keeps the state of the model for the
+ * peers of a simulated run: promises, accepted proposals, and ballots with their answers. A step of
+ * the program is a promise that a peer stores, a FINISH message that a peer sends, or a
+ * certificate. Each step must be a step of the model whose guard (condition) is true. The table
+ * `rule` in conform.c lists the guards.
  *
  * The explorer (tests/explore) uses the checker with complete nodes, and tests/unit/node_finish.c
  * uses it with the finish protocol alone.
@@ -56,10 +57,10 @@ struct conform_world
     bool (*is_frozen)(void *self, uint32_t peer);
     bool (*is_within)(void *self, uint32_t peer);
     uint64_t (*model)(void *self, uint32_t peer); /* Returns a hash of the model of the peer. */
-    /* Returns the number of the attempt of the peer (finish_attempt()). UINT32_MAX: the process has
-     * not opened the protocol yet. */
+    /* Returns the number of the attempt to finish the run in which the peer takes part
+     * (finish_attempt()). UINT32_MAX: the process has not opened the finish protocol yet. */
     uint32_t (*attempt)(void *self, uint32_t peer);
-    /* Returns the certificate that the peer has, or NULL. */
+    /* Returns the finish certificate that the peer has, or NULL if it has none. */
     const struct finish_proposal *(*certificate)(void *self, uint32_t peer);
 };
 
@@ -74,7 +75,8 @@ void conform_close(struct conform *f);
  * read from its file. Empty: no promise was stored. */
 void conform_start(struct conform *f, uint32_t peer, const uint8_t id[WIRE_ID_BYTES],
                    struct bytes promise);
-/* Called when the peer has tried to store a promise, within node_step(). stored: it succeeded. */
+/* Called in node_step() when the peer has tried to store a promise (its votes). stored: true if the
+ * promise was stored. */
 void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool stored);
 /* Called before the peer handles a FINISH message that it received. */
 void conform_received(struct conform *f, uint32_t peer, const struct wire_finish *m);
