@@ -131,15 +131,15 @@ struct compress_info
     char form[COMPRESS_SPEC_MAX];
     /* Canonical specification of the codec with its default arguments. */
     char preset[COMPRESS_SPEC_MAX];
-    const char *about; /* Content of a message, as one clause. */
+    const char *about; /* Text, one clause long, that says what a message of the codec contains. */
     const char *role;  /* Role of the codec: "values", "selector" or "body". */
     /* Error guarantee: "contraction", "expected" (contraction on average), "unbiased" or
      * "neither". */
     const char *class;
     /* Formula of delta (contraction) or omega (relative variance) for the default arguments. */
     const char *bound;
-    /* Options that make the codec unbiased, as text. NULL: no options do. "": the codec is unbiased
-     * with its default arguments. */
+    /* Options that make the codec unbiased, as text. NULL: no options make it unbiased. "": the
+     * codec is unbiased with its default arguments. */
     const char *unbiased;
     const char *source; /* Paper that introduced the codec, or software that uses it. */
 };

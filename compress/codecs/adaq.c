@@ -61,9 +61,10 @@ static size_t adaq_most(const int64_t *arg, size_t n)
 /* State of the search for the k-th largest magnitude among the values of one sign. */
 struct side
 {
-    uint32_t count[DIGIT_SIZE]; /* Histogram of the digit that is searched at present. */
-    /* The leading digits of the k-th largest magnitude, as far as they are known. At the end of the
-     * search: all its bits. */
+    /* Histogram of the digit of the magnitude that the search finds next. */
+    uint32_t count[DIGIT_SIZE];
+    /* The leading digits of the k-th largest magnitude that have been found so far. At the end of
+     * the search: all bits of the magnitude. */
     uint32_t key;
     /* Rank of the k-th largest magnitude among the magnitudes with the same leading digits. At the
      * end of the search: the number of chosen values that equal the k-th largest magnitude. */

@@ -137,11 +137,11 @@ static void take_sample(struct sample *s, const struct codec_block *b, float shi
     }
 }
 
-/* Assigns one of at most K codes to each cell of the histogram. Larger values get larger codes.
- * A cell is heavy if it has as many values as two buckets or more, and gets a code of its own.
- * It may split a bucket of light cells in two, which takes one more code, so H heavy cells leave
- * K - 2 H codes for the light cells. The values of the light cells are divided into equal parts,
- * one per code. A light cell belongs to the part with the middle one of its values. */
+/* Assigns one of at most K codes to each cell of the histogram. Larger values get larger codes. A
+ * cell is heavy if it has as many values as two buckets or more, and gets a code of its own. A
+ * heavy cell may split a bucket of light cells in two, which takes one more code, so H heavy cells
+ * leave K - 2 H codes for the light cells. The values of the light cells are divided into equal
+ * parts, one per code. A light cell belongs to the part that contains its middle value. */
 static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;

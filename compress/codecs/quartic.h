@@ -80,8 +80,8 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any);
 struct quartic_writer
 {
     uint8_t *at; /* Address to which the next byte of the stream is written. */
-    /* Number of zero bytes at the end of the input so far. They are not written yet, because the
-     * run may continue. */
+    /* Number of zero bytes at the end of the input so far. These bytes are not written yet, because
+     * more zero bytes may follow in the same run. */
     size_t zeros;
 };
 

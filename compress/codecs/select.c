@@ -55,9 +55,10 @@ struct radix
     /* Digits of the k-th largest key that have been found so far, at their place in the key. All
      * lower bits are 0. */
     uint32_t prefix;
-    size_t left;    /* Rank of the k-th largest key among the keys that begin with `prefix`. */
-    size_t same;    /* Number of keys that begin with `prefix`. */
-    unsigned digit; /* Index of the digit that the next pass finds. 0: the highest. */
+    size_t left; /* Rank of the k-th largest key among the keys that begin with `prefix`. */
+    size_t same; /* Number of keys that begin with `prefix`, the digits already found. */
+    /* Index of the digit of the key that the next pass finds. 0: the highest digit. */
+    unsigned digit;
 };
 
 static void radix_start(struct radix *r, size_t k)
@@ -200,7 +201,8 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * lines_size(n); /* Number of floats for the sample and for a copy of it. */
+    /* Number of floats in the sample and in a copy of it, together. */
+    size_t sample = 2 * lines_size(n);
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }

@@ -39,8 +39,9 @@ struct elias_reader
     size_t n_high, n_low;
     size_t n;
     unsigned b;
-    size_t i;      /* Number of positions read so far. */
-    size_t word;   /* Number of 64-bit words of `high` loaded so far. */
+    size_t i; /* Number of positions read so far. */
+    /* Number of 64-bit words of the stream of high parts that have been loaded so far. */
+    size_t word;
     uint64_t bits; /* Set bits of the last loaded word that have not been read yet. */
     uint64_t next; /* Smallest valid value of the next position: the last position plus 1. */
 };

@@ -181,7 +181,7 @@ STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
 struct powering
 {
     __m256 factor, shift;
-    __m128i top; /* Largest exponent byte so far, in each lane. */
+    __m128i top; /* Largest exponent byte that each lane has written so far. */
 };
 
 /* Rounds sixteen values to powers of two: writes their exponent bytes and sign bits. `below` holds

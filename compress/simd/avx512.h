@@ -171,7 +171,7 @@ STEP struct shifting shift_by(float first, float second)
     return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
 }
 
-/* Multiplies f by both factors, in the order of ref.c. */
+/* Multiplies the floats in f by the two factors in `s`, one after the other as in ref.c. */
 STEP __m512 shifted(const struct shifting *s, __m512 f)
 {
     f = _mm512_mul_ps(f, s->first);

@@ -113,7 +113,7 @@ STEP void code_step(struct coding *c, uint16_t *code, const float *q, const floa
 {
     __m512 level = get(q, m);
     __m512i k = _mm512_cvttps_epi32(level);
-    /* The code of a negative level k is the sign bit, `sign`, plus |k|. This equals sign - k. */
+    /* The code of a negative level k is the sign bit, `sign`, plus |k|, which equals sign - k. */
     k = _mm512_mask_sub_epi32(k, _mm512_movepi32_mask(k), c->sign, k);
     put_halves(code, m, _mm512_cvtepi32_epi16(k));
     __m512 d = _mm512_sub_ps(get(v, m), _mm512_mul_ps(c->scale, level));

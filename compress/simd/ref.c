@@ -298,8 +298,8 @@ static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_
     }
 }
 
-/* This kernel writes nothing past the collected elements. Vector kernels do, because they store
- * whole registers, so callers provide room for that. */
+/* This kernel writes nothing past the collected elements. Vector kernels store whole registers and
+ * therefore write more, so callers provide additional room. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    SIMD_LANES = 16, /* Number of partial sums (lanes) of each sum. */
+    SIMD_LANES = 16, /* Number of partial sums (lanes) into which each sum is split. */
     /* Largest number of elements in one call of a kernel that sums floats. Each lane then adds 64
      * values, with a relative error of at most 2^-18. */
     SIMD_CALL_MAX = 1024,
@@ -37,8 +37,8 @@ const char *simd_level(void);
  * and SIMD_AHEAD. */
 struct simd_sums
 {
-    double x2; /* Sum of squares, |v|^2. */
-    double l1; /* Sum of |v| if SIMD_L1 is set, otherwise 0. */
+    double x2; /* Sum of squares over the block, |v|^2. */
+    double l1; /* Sum of |v| over the block if SIMD_L1 is set, otherwise 0. */
     /* Bit pattern of the largest |v|. Infinity and NaN have larger bit patterns than all
      * numbers. */
     uint32_t max;
@@ -148,8 +148,9 @@ void simd_coin(float *u, uint64_t key, size_t first, size_t n);
  * written to q with their signs. The sign of level 0 is unspecified. n <= SIMD_CALL_MAX. */
 struct simd_grid
 {
-    float first;  /* First of the two factors that map a value to its position on the grid. */
-    float second; /* Second of the two factors. The value 1 is fastest. */
+    float first; /* First of the two factors that map a value to its position on the grid. */
+    /* Second factor that maps a value to its position on the grid. The value 1 is fastest. */
+    float second;
     float levels; /* Largest level. Used in random rounding only. */
 };
 struct simd_levels
@@ -188,7 +189,7 @@ struct simd_scan
     uint32_t t; /* Threshold t: elements whose |v| has at least this bit pattern are collected. */
     float *value;
     uint32_t *index;
-    size_t found; /* Number of elements collected so far. */
+    size_t found; /* Number of elements that the scan has collected so far. */
     /* Sum of the squares of all scanned elements that were not collected. Kernels add to it, and
      * the caller sets its initial value. */
     double rest2;
