@@ -58,7 +58,8 @@ static void write_line(void *self, const char *line)
     fprintf(((struct cluster *)self)->out_trace, "%s\n", line);
 }
 
-/* Names a peer by its number. */
+/* Callback of the trace: writes the number of the peer with this identity as its name. Returns
+ * false if no peer has the identity. */
 static bool name_peer(void *self, const uint8_t id[WIRE_ID_BYTES], char out[TRACE_NAME_SIZE])
 {
     const struct cluster *c = self;

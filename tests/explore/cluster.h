@@ -119,7 +119,7 @@ struct watched
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
     uint64_t seen;    /* Step counter of the peer at the last check for progress. */
-    int64_t moved_us; /* Time at which `seen` last changed. */
+    int64_t moved_us; /* Time at which the step counter `seen` last changed. */
     /* Step counter of the peer at its last progress (beat_us). */
     uint64_t beat;
     /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
@@ -128,7 +128,8 @@ struct watched
     /* Last time at which the peer made progress or was allowed to make none, because of a fault or
      * of its phase. */
     int64_t beat_us;
-    uint64_t n_sessions; /* Number of sessions begun since `second_us`. */
+    /* Number of sessions that the peer has begun since the time `second_us`. */
+    uint64_t n_sessions;
     int64_t second_us;
     int64_t starts_us; /* Time at which a restarted process begins to run. 0: the process runs. */
     float target[DIM_MAX];
@@ -164,7 +165,8 @@ struct cluster
     /* True: no peer had ended when the checks 30 s after the last fault were made. */
     bool settled;
     /* With `liveness`. parted: set of peers that are cut off or stopped permanently.
-     * parted_in_training: those of them that were training when this happened. */
+     * parted_in_training: the peers of this set that were training when they were cut off or
+     * stopped. */
     uint32_t parted, parted_in_training;
     uint32_t
         unnamed; /* Set of peers that cannot resolve bootstrap names now, because of a fault. */

@@ -102,8 +102,8 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
-/* Kills the processes of peers with a later start time, so that dials to them are refused until
- * then. */
+/* Kills the processes of peers that start later, so that dials to these peers are refused until
+ * they start. */
 static void take_down_unborn(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -156,8 +156,8 @@ static void cut(struct cluster *c, const struct fault *f, bool on)
         }
 }
 
-/* Injects a fault: adds 1 to the first value of the replicas of the peers `others` that this peer
- * holds. */
+/* Injects a fault into the replicas that this peer holds: adds 1 to the first value of the replica
+ * of each peer in the set `others`. */
 static void flip(struct cluster *c, uint32_t peer, uint32_t others)
 {
     const struct node *n = sim_node(c->world, peer);
@@ -453,7 +453,7 @@ void course_run(struct cluster *c)
         if (now >= over)
             sim_lose(c->world, 0);
         else if (c->whole && someone_ended(c))
-            /* A peer that ends before the others may leave an exchange incomplete. */
+            /* A peer that ends before the other peers may leave an exchange incomplete. */
             c->whole = false;
         if (now >= over && !isfinite(c->out->healed_s) && check_whole(c, false))
             c->out->healed_s = (double)(now - over) * 1e-6;

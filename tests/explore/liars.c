@@ -184,8 +184,8 @@ bool liars_excuse(const struct cluster *c)
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
-/* Returns whether honest peers may refuse each other's deltas for a while, because an attacker
- * moved their models apart or they were disconnected for a long time. */
+/* Returns whether honest peers may refuse each other's deltas for a while. The reason is an
+ * attacker that moved their models apart, or a long time in which they were disconnected. */
 bool liars_part(const struct cluster *c, uint32_t peer)
 {
     struct node_edge e;

@@ -74,7 +74,8 @@ void plan_draw_liveness(struct plan *p)
                       .at_us = plan_draw_us(&r, 0.1, 1e-6 * (double)(length_us + PLAN_SECOND)),
                       .for_us = PLAN_EVER,
                       .a = draw_minority(&r, p->n_peers)};
-    /* A fault has no effect on a process that does not exist yet. */
+    /* A fault has no effect on a process that does not exist yet. The fault therefore begins after
+     * the last of the peers has started. */
     for (uint32_t i = 0; i < p->n_peers; i++)
         if (f.at_us <= p->start_us[i])
             f.at_us = (p->start_us[i] / 1000 + 1) * 1000;

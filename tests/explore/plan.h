@@ -68,7 +68,7 @@ struct fault
 {
     enum fault_kind kind;
     int64_t at_us, for_us;
-    uint32_t a, b; /* Sets of peers: bit i is peer i. */
+    uint32_t a, b; /* Sets of peers A and B of the fault: bit i is peer i. */
     double x, y;
 };
 
@@ -98,7 +98,7 @@ struct plan
     /* Values of --quorum, --quorum-timeout and --straggler-timeout. */
     double quorum, patience_s, worker_limit_s;
     double checkpoint_s;    /* Interval of checkpoints in seconds. 0: no checkpoints. */
-    int64_t disk_us;        /* Time until a written checkpoint is on disk. */
+    int64_t disk_us;        /* Time until a written checkpoint is on disk, in microseconds. */
     char attack[PLAN_TEXT]; /* Attack of the peers in `liars` (peer/sim/attack.h). "": none. */
     uint32_t liars;         /* Set of Byzantine peers: bit i is peer i. */
     /* Value of --byzantine: number of Byzantine members that each peer must tolerate. */

@@ -56,7 +56,7 @@ struct swarm
     struct rng rng;
     uint32_t features, kinds;
     enum place place;
-    int64_t length_us; /* Period from time 0 in which faults begin. */
+    int64_t length_us; /* Faults begin in the first length_us microseconds of the run. */
     int64_t settles_us,
         /* Times in a run of the plan without faults, in microseconds: begin of the consensus phase,
          * and end of the run. */

@@ -86,9 +86,9 @@ static struct target_of *target_in(const uint8_t *data)
     return target_of_hash((uint16_t)(data[0] | data[1] << 8));
 }
 
-/* Opens a compressor for one of five shapes. Shape 0 has 100 elements and shape 4 has 3,000. The
- * others have three tensors. These are encoded together, each by itself, or the first together with
- * the last. */
+/* Opens a compressor for one of five shapes. Shape 0 has 100 elements and shape 4 has 3,000. Shapes
+ * 1, 2 and 3 have three tensors, which are encoded all together, each by itself, or the first
+ * together with the last. */
 static struct compress *open_shape(const char *spec, size_t shape)
 {
     static const struct segment small[] = {{.n = 100, .rows = 10, .cols = 10}};

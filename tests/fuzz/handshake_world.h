@@ -39,7 +39,7 @@ static struct
     struct uv_link link;
     struct replay answered;
     struct channel_identity ours, theirs;
-    struct channel evil; /* The other end of the connection, whichever end dials. */
+    struct channel evil; /* The hostile end of the connection, whichever end dials. */
     uint32_t number;
     bool node_knows; /* The node has received LINK_UP for the link. */
     /* listed: the peer under test has an allow-list of members. over: the node has ended. */

@@ -203,8 +203,9 @@ struct process
     uint32_t value;   /* If `ended`: index of the certificate in conform.value. */
     uint32_t decided; /* Index of the certificate in the DECIDED message of this event. 0: none. */
     uint32_t attempt; /* Number of the attempt to finish the run in which the process takes part. */
-    bool reported;    /* True: the process has reported that its model is within the target. */
-    uint64_t model;   /* If `reported`: hash of the reported model. */
+    /* True: the process has reported its model as within the target consensus distance. */
+    bool reported;
+    uint64_t model; /* If `reported`: hash of the reported model. */
 };
 
 struct value
@@ -457,8 +458,8 @@ static bool is_abort(struct conform *f, uint32_t value)
     return finish_decode(&f->proposal, v) && f->proposal.n == 0;
 }
 
-/* Step PROPOSE: the coordinator of ballot b adopts the highest accepted proposal. It makes a new
- * proposal if no proposal was accepted. */
+/* Step PROPOSE: the coordinator of ballot b proposes again the accepted proposal with the highest
+ * ballot. If no proposal was accepted, the coordinator makes a new one. */
 static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
 {
     struct process *p = &f->process[peer];
@@ -607,7 +608,7 @@ static uint32_t n_entries(const struct wire_finish *m)
     return (uint32_t)(m->members.n / WIRE_FINISH_ENTRY);
 }
 
-/* Records the content of a REPORT or ACCEPTED message that the coordinator of its ballot
+/* Records what the coordinator of a ballot learns from a REPORT or ACCEPTED message that it
  * receives. */
 static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
 {

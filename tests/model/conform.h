@@ -15,7 +15,7 @@
 
 #include "peer/node/finish/finish.h"
 
-/* Steps of the model finish.pml. */
+/* Steps of finish.pml, the Promela model of the finish protocol. */
 enum conform_step {
     CONFORM_BEGIN,  /* A coordinator begins a ballot: a numbered vote on how the run ends. */
     CONFORM_ANSWER, /* A voter promises to accept nothing in ballots with a lower number. */
@@ -64,7 +64,7 @@ struct conform_world
     const struct finish_proposal *(*certificate)(void *self, uint32_t peer);
 };
 
-struct conform; /* State of a checker. Defined in conform.c. */
+struct conform; /* State of a checker of the finish protocol. Defined in conform.c. */
 
 /* Creates a checker. *world is copied. Ends the program if memory is exhausted. */
 struct conform *conform_open(const struct conform_world *world);
@@ -93,7 +93,7 @@ void conform_end(struct conform *f, uint32_t peer);
 /* Returns whether all peers have the same list of voters, as the model assumes. Members that have
  * not promised a ballot are ignored. */
 bool conform_same_voters(const struct conform *f);
-/* Returns the number of steps that were checked, by kind. */
+/* Returns the number of checked steps of the finish protocol, by kind of step. */
 const uint64_t *conform_steps(const struct conform *f);
 
 #endif
