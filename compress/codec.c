@@ -12,7 +12,8 @@
 
 #include <math.h>
 
-/* Codec files have no headers. Other files know about a codec only by these declarations. */
+/* Codec files have no headers. The declarations below are all that other files know about a
+ * codec. */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 extern const struct codec codec_lowrank, codec_atomo;

@@ -97,8 +97,8 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
             continue;
         struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
         bool whole = spec_print(&one, rule);
-        /* The text of one rule fits into the buffer, because the text of all rules together fits
-         * into a buffer of this size. */
+        /* The text of one rule always fits into the buffer, because the buffer is large enough for
+         * the text of all rules together. */
         assert(whole);
         return true;
     }
@@ -357,8 +357,8 @@ static int encode_unit(struct compress *c, size_t i, const struct compress_input
     return 0;
 }
 
-/* Encodes the units [begin, c->n_left) into dst and sets *len to their bytes. Returns 0 or -ERANGE.
- * After -ERANGE the bytes in dst are not a valid message. */
+/* Encodes the units [begin, c->n_left) into dst and sets *len to the number of bytes written.
+ * Returns 0 or -ERANGE. After -ERANGE the bytes in dst are not a valid message. */
 static int encode_from(struct compress *c, size_t begin, const struct compress_input *in,
                        bool measured, uint8_t *dst, size_t *len)
 {

@@ -51,8 +51,8 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
-/* Vectors of at least this number of elements do not fit into the cache of a core, so prefetching
- * saves time. */
+/* Length in elements from which a vector does not fit into the cache of a core. Prefetching saves
+ * time for such vectors. */
 enum { FAR = 1 << 18 };
 
 /* A batch of `count` blocks that are loaded together, with `n` elements in total. */

@@ -122,8 +122,8 @@ static bool read_choice(struct part p, const char *const *choices, int64_t *valu
     return false;
 }
 
-/* Reads a value of the parameter's kind. Returns false if the value is malformed or out of
- * range. */
+/* Reads the value of a parameter: a word, a decimal number or an integer, as param->kind says.
+ * Returns false if the value is malformed or out of range. */
 static bool read_value(const struct codec_param *param, struct part p, int64_t *value)
 {
     switch (param->kind) {
@@ -269,8 +269,8 @@ static int parse_option(struct parser *p, struct part text)
     /* The option is tried with each stage (codec of the rule), in the order in which the stages are
      * written. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    /* For the error message: the option of this name in the last stage (codec) that has such an
-     * option. NULL: no stage has one. */
+    /* Option of this name in the last stage (codec) that has such an option, for the error message.
+     * NULL: no stage has one. */
     const struct codec_param *known = NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {

@@ -173,8 +173,8 @@ static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *sha
     };
 }
 
-/* Returns the numerical rank: the number of the k singular values that exceed the rounding error of
- * the decomposition. */
+/* Returns the numerical rank: how many of the k singular values exceed the rounding error of the
+ * decomposition. */
 static size_t rank_of(const struct blas_svd *d, size_t k)
 {
     float least = d->s[0] * (float)(d->m > d->n ? d->m : d->n) * FLT_EPSILON;

@@ -62,8 +62,8 @@ static inline __attribute__((always_inline)) void dots(double *restrict sum,
         sum[k] = sum_of(&s[k]);
 }
 
-/* Adds the product M Q of the matrix M to compress and the factor Q to the factor P. M is
- * processed row by row, because each row of M gives one row of P. */
+/* Computes P += M Q, where M is the matrix to compress and P and Q are its factors. M is processed
+ * row by row, because each row of M gives one row of P. */
 VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
                               double back)
 {

@@ -8,8 +8,7 @@
 #include "nn/math/rng.h"
 
 enum {
-    /* Vectors with at most this number of elements are sampled completely, that is, the sample has
-     * all elements. */
+    /* Largest length of a vector that is sampled completely, that is, with all its elements. */
     SAMPLE_ALL = 8192,
     SAMPLE_MAX = 65536, /* Largest number of elements in a sample. */
     SAMPLE_PART = 32    /* The sample has about one of every SAMPLE_PART elements. */

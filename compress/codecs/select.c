@@ -330,8 +330,8 @@ static void take_ties(struct simd_scan *to, const float *value, const uint32_t *
 }
 
 /* Copies the elements with a key (bit pattern of the magnitude) above the threshold to->t to `to`,
- * and also the first *ties elements with the key to->t. Subtracts the number of the latter from
- * *ties. */
+ * and also the first *ties elements with the key to->t. Subtracts the number of copied elements
+ * with the key to->t from *ties. */
 static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
                        size_t *ties)
 {
@@ -386,8 +386,8 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t 
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    /* At least k candidates are not below the upper bound, so the bound was too low. All candidates
-     * are searched instead. */
+    /* At least k candidates have keys that reach the upper bound, so the bound was too low. All
+     * candidates are searched instead. */
     n = below_high(found, UINT32_MAX, near);
     return kth_key(near, n, k, ties);
 }

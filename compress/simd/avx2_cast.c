@@ -167,8 +167,9 @@ AVX2 static double byte_put_avx2(const struct simd_bytes *grid, uint8_t *restric
 
 enum { MANTISSA = 23 };
 
-/* Draws 23 random bits for each of n elements, which are added to its mantissa. If n is odd, one
- * element more gets bits. The function is plain C, because AVX2 has no 64-bit multiplication. */
+/* Draws 23 random bits for each of n elements, or for n + 1 elements if n is odd. The caller adds
+ * the bits to the mantissa of the element. The function is plain C, because AVX2 has no 64-bit
+ * multiplication. */
 STEP void draw_powers(const struct simd_powers *p, uint32_t *below, size_t n)
 {
     for (size_t i = 0; i < n; i += 2) {
