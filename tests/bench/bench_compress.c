@@ -26,7 +26,8 @@ enum {
     MATRIX = 1 << 17
 };
 
-/* A vector length and the speed of memcpy and axpy at this length, in Gelem/s. */
+/* A vector length, and the speeds of memcpy and axpy at this length, in 10^9 elements per
+ * second. */
 struct yard
 {
     size_t n;
@@ -82,7 +83,8 @@ struct speed
     double ratio, delta;
 };
 
-/* Returns the speed of encoding without the measurement of the error, in Gelem/s. */
+/* Returns the speed of encoding without the measurement of the error, in 10^9 elements per
+ * second. */
 static double unmeasured_speed(const struct yard *y, const char *spec)
 {
     struct compress *c;
@@ -158,8 +160,8 @@ static bool listed(const char *name)
     return false;
 }
 
-/* Returns the speed, in Gelem/s, of top-k selection by a histogram. topk uses it if the threshold
- * that it estimates from a sample is wrong. */
+/* Returns the speed of top-k selection by histograms, in 10^9 elements per second. The codec topk
+ * uses histograms if the threshold that it estimates from a sample is wrong. */
 static double histogram_speed(const struct yard *y, size_t k)
 {
     struct codec_source s = {.x = y->x, .x_hat = y->x_hat, .n = y->n};

@@ -1,7 +1,7 @@
 /* tests/bench/bench_compress_targets.h -- codecs to measure and their target speeds, as a share of
- * the speed of axpy in the same run. Targets are the speeds of good loops on one AVX-512 core,
- * whose axpy ran at 10.9 Gelem/s in the L2 cache and at 2.04 Gelem/s from memory. A speed of
- * TARGET_SLACK times the target is good enough. 0: no target. */
+ * the speed of axpy in the same run. Targets are the speeds of good loops on one AVX-512 core. Its
+ * axpy processed 10.9e9 elements per second in the L2 cache, and 2.04e9 from memory. A speed of
+ * TARGET_SLACK times the target is good enough. A target of 0 means no target. */
 #ifndef TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 #define TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
 
@@ -53,7 +53,8 @@ enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
  * quickselect, a speed in 10^9 elements per second, and for the histogram method a share of the
  * speed of axpy. Target speeds of the Rice code: millions of positions per second. */
 #define TARGET_QUICKSELECT 8.0
-#define TARGET_TOPK_GELEM  1.0 /* The target is checked only if axpy reaches 2 Gelem/s. */
+/* The target is checked only if the speed of axpy reaches 2e9 elements per second. */
+#define TARGET_TOPK_GELEM 1.0
 static const double target_histogram[PLACES] = {0.117, 0.32};
 #define TARGET_RICE_PUT 500.0
 #define TARGET_RICE_GET 250.0

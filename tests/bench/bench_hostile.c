@@ -65,8 +65,8 @@ static void try_mutants(struct bench_rig *r, struct rng *rng, double honest, str
         w->passed += proper;
         if (!(ns > w->ratio * honest))
             continue;
-        /* Measures the same message again, because an interruption of the process may have made the
-         * first time too long. */
+        /* Measures a slow message a second time, because an interruption of the process may have
+         * made the first time too long. */
         ns = cost(r, m, len, 15, &proper);
         if (ns > w->ratio * honest)
             *w = (struct worst){ns, ns / honest, len, w->passed};

@@ -303,8 +303,8 @@ static double layer_flops(const struct subject *s, size_t i)
     return 2.0 * products * s->pass.n;
 }
 
-/* Returns the number of matrix products in a layer's backward pass per product of its forward
- * pass. The input of the first layer with parameters needs no gradient. */
+/* Returns how many matrix products the backward pass of a layer takes for each product of its
+ * forward pass. 2: one for the weights and one for the input. 1: the input needs no gradient. */
 static int backs_of(const struct subject *s, size_t i)
 {
     int from = s->m.layers[i].from;

@@ -501,7 +501,7 @@ static void check_mean(struct cluster *c)
         cluster_wrong(c, WRONG_MEAN, "the mean of all models is wrong by %.3g of its norm", off);
 }
 
-/* Returns whether the verdict `f` of a peer does not list peer j among the dead members. */
+/* Returns true if the verdict `f` of a peer does not report peer j as dead. */
 static bool counts(const struct verdict_facts *f, uint32_t j)
 {
     char name[WIRE_NAME_MAX + 1];
@@ -630,8 +630,9 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
-/* Returns whether a fault fills the disk of this peer for at least --quorum-timeout. The peer may
- * then end with an error. The limit is 10 % lower, because the clock of a peer may be 10 % fast. */
+/* Returns whether a fault fills the disk of this peer for at least 90 % of --quorum-timeout. The
+ * peer may then end with an error. The limit is not 100 %, because the clock of a peer may be 10 %
+ * fast. */
 static bool disk_full(const struct cluster *c, uint32_t i)
 {
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {

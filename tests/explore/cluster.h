@@ -103,7 +103,8 @@ struct watched
     /* Another process shares this peer's identity or name, so this peer may be the one that is
      * refused. */
     bool rival;
-    bool spoils; /* The next final model of the peer changes before it is stored (FAULT_SPOIL). */
+    /* True: the peer's next final model is corrupted before it is stored (FAULT_SPOIL). */
+    bool spoils;
     int64_t since_us;  /* Simulated time at which the peer's process started. */
     bool unborn;       /* The first process of this peer has not started yet (plan.start_us). */
     int64_t listed_us; /* Time at which the peer was put back on the allow-list. 0: never. */
@@ -122,8 +123,8 @@ struct watched
     int64_t moved_us; /* Time at which the step counter `seen` last changed. */
     /* Step counter of the peer at its last progress (beat_us). */
     uint64_t beat;
-    /* A fault stops or slows the peer's loop or worker, or a job that began during such a fault is
-     * not done yet. */
+    /* True: a fault stops or slows the peer's event loop or worker, or a job that began during such
+     * a fault is not done yet. */
     bool hurt;
     /* Last time at which the peer made progress or was allowed to make none, because of a fault or
      * of its phase. */

@@ -23,7 +23,7 @@ enum {
 
 /* ---- beginning and ending faults ---- */
 
-/* Returns whether an honest peer is in this phase or in an earlier one. */
+/* Returns whether at least one honest peer is in the phase `phase` or in an earlier one. */
 static bool is_before(const struct cluster *c, enum node_phase phase)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -123,9 +123,9 @@ static void start_first(struct cluster *c, uint32_t i)
     admission_started(c, i);
 }
 
-/* Starts the processes whose start time has come. A restarted process only accepts connections
- * during its start-up time; this function lets it run when this time is over. Returns the time of
- * the next such event, but at most `to`. */
+/* Starts the processes whose start time has come. Also lets a restarted process run when its
+ * start-up time, in which it only accepts connections, is over. Returns the time at which one of
+ * these events happens next, but at most `to`. */
 static int64_t next_start(struct cluster *c, int64_t to)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {

@@ -27,8 +27,8 @@ struct options
     uint32_t jobs;
 };
 
-/* Message of a child process to its parent, sent at the start of a seed and again with the
- * result. */
+/* Message of a child process to its parent. The child sends one when it begins a seed, and one with
+ * the result of the seed. */
 struct word
 {
     uint64_t seed;
@@ -40,7 +40,8 @@ struct child
 {
     pid_t pid;
     int fd;
-    /* next: first seed that the child process has to run. seed: seed that it runs now. */
+    /* next: seed with which a new child process begins. seed: seed that the child process runs
+     * now. */
     uint64_t next, seed;
     bool busy;
     uint32_t

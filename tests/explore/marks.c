@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* The linker defines these two symbols: the begin and the end of the section "marks". */
+/* The linker defines __start_marks and __stop_marks: the begin and the end of the section
+ * "marks". */
 extern struct mark *const __start_marks[], *const __stop_marks[];
 
 /* Table of counters: one row per child process, with one counter per mark. */

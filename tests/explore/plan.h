@@ -87,7 +87,8 @@ struct plan
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
      * starts with the run description. */
     bool async, by_name, guests;
-    /* gamma: consensus step size. 0: automatic. final_drift: target of the consensus phase. */
+    /* gamma: consensus step size. 0: automatic. final_drift: target of the consensus distance at
+     * which the consensus phase ends. */
     double gamma, final_drift;
     int64_t step_us, latency_us, jitter_us;
     int64_t startup_us; /* Time for which a restarted process accepts connections before it runs. */
@@ -115,9 +116,9 @@ struct plan
     struct fault fault[PLAN_FAULTS_MAX];
 };
 
-/* Draws the plan of a seed at random. draw: version of the draw, PLAN_VERSION or 1. Version 1 is
- * for the oldest recorded seeds: its plans have all features, but no start times, no clock errors
- * and only two mixers. */
+/* Draws the plan of a seed at random. draw: version of the drawing method, PLAN_VERSION or 1.
+ * Version 1 is for the oldest recorded seeds: its plans have all features, but no start times, no
+ * clock errors and only two mixers. */
 void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
 /* Adds checkpoints to a plan and, to some plans, a fault that kills all peers and faults that fill
  * their disks. */

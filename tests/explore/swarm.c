@@ -36,7 +36,7 @@ enum feature {
     FEATURE_NAMES,   /* Feature: peers find each other by bootstrap names. */
     FEATURE_QUORUM,  /* Feature: values of --quorum and --quorum-timeout other than the defaults. */
     FEATURE_NETWORK, /* Feature: a network with jitter and limited bandwidth. */
-    FEATURE_LOSS,    /* Feature: deltas are lost with their sessions. */
+    FEATURE_LOSS,    /* Feature: sessions are lost at random, with the deltas sent over them. */
     FEATURE_SPEEDS,  /* Feature: peers have different speeds. */
     /* Feature: a restarted process accepts connections for a time before it runs. */
     FEATURE_STARTUP,
@@ -49,8 +49,8 @@ enum { COLLECTS_MAX = 8 /* Largest number of peers with an all-reduce or a param
 
 enum place { PLACE_ANYWHERE, PLACE_START, PLACE_JOINS, PLACE_END };
 
-/* Random choices that are made first: the features, the kinds of faults, and the place of the
- * faults. */
+/* Random choices that are made first: the features, the kinds of faults, and the part of the run in
+ * which faults begin. */
 struct swarm
 {
     struct rng rng;

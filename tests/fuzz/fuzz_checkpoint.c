@@ -1,8 +1,6 @@
-/* tests/fuzz/fuzz_checkpoint.c -- fuzzes the reader of checkpoints.
- *
- * The bytes are read unchanged, and again with correct hashes, because without these nearly no
- * input would pass the first check. An accepted checkpoint is written again, and must then have the
- * same label and sections. */
+/* tests/fuzz/fuzz_checkpoint.c -- fuzzes the reader of checkpoints. The bytes are read unchanged,
+ * and again with correct hashes, because nearly no input has correct hashes by chance. An accepted
+ * checkpoint is written again, and must then have the same label and sections. */
 #include "tests/unit/checkpoint_small.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);

@@ -49,9 +49,11 @@ static struct
     bool evil_listed;
     /* Bytes that the node had written (toy.n_total) when the connection began. */
     size_t base_total;
-    /* True: no modified byte was sent on this connection, and its first message is new. */
+    /* True: no modified byte was sent on this connection, and its first handshake message was never
+     * sent before. */
     bool honest;
-    bool judged; /* True: check_replay() has recorded the first message of this connection. */
+    /* True: check_replay() has recorded the first handshake message of this connection. */
+    bool judged;
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
     uint32_t n_steps; /* Number of node steps in the current operation. */
     struct run run;
@@ -132,7 +134,7 @@ static void check_note(const struct node_note *note)
         demand((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* Performs the effects of the last node step. They are valid only until the next step. */
+/* Performs the effects of the last node step, which are valid only until the next step. */
 static void obey(void)
 {
     struct node_effects *fx = world.fx;
@@ -437,8 +439,8 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
 
 /* ---- properties that must hold ---- */
 
-/* Checks that the peer under test answers no first handshake message twice, neither on one
- * connection nor on two. */
+/* Checks that the peer under test answers each first handshake message at most once, counted over
+ * all connections. */
 static void check_replay(void)
 {
     const struct channel *c = &world.link.channel;

@@ -10,7 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Appends the payload to a message head of `head` bytes. Returns the length of both. */
+/* Appends the payload to a message head of `head` bytes. Returns the length of head and payload
+ * together. */
 static inline size_t recode_with_payload(uint8_t *out, size_t cap, size_t head,
                                          struct bytes payload)
 {

@@ -151,8 +151,8 @@ static const struct
 };
 
 /* Answer of one member in one ballot: whether it promised the ballot (voted), reported its model as
- * within the target, and accepted the proposal. heard_*: the coordinator has received this
- * answer. */
+ * within the target consensus distance, and accepted the proposal. heard_*: the coordinator has
+ * received this answer. */
 struct answer
 {
     /* Ballot in which the member had accepted a proposal when it promised this ballot. 0: none. */
@@ -366,7 +366,8 @@ static void read_voters(struct conform *f, uint32_t peer)
 }
 
 /* Does what quorum() does in finish.pml: returns whether the voters of f->members for which has()
- * is true are a quorum. Voters that the table of the peer has dropped count, too. */
+ * is true are a quorum. The number of all voters includes those that the member table of the peer
+ * has dropped. */
 static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
                       bool (*has)(const struct answer *a))
 {
@@ -629,8 +630,8 @@ static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
         x->best_heard = best;
 }
 
-/* Checks that the model of a peer has not changed since the peer reported it as within the
- * target. */
+/* Checks that the model of a peer has not changed since the peer reported it as within the target
+ * consensus distance. */
 static void check_model(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];
