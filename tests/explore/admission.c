@@ -230,8 +230,8 @@ static void restart_listed(struct cluster *c, uint32_t peer)
     bool hangs = false;
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
         hangs |= c->hurt[k] >> peer & 1;
-    /* A refused peer with a hanging worker cannot end. The time in which it may still end after its
-     * return to the allow-list (BACK_US) therefore starts again. */
+    /* A refused peer with a hanging worker cannot end. While the worker hangs, each check therefore
+     * restarts the time limit BACK_US, which counts from the peer's return to the allow-list. */
     if (w->listed_us != 0 && hangs)
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US

@@ -169,8 +169,7 @@ struct cluster
      * parted_in_training: the peers of this set that were training when they were cut off or
      * stopped. */
     uint32_t parted, parted_in_training;
-    uint32_t
-        unnamed; /* Set of peers that cannot resolve bootstrap names now, because of a fault. */
+    uint32_t unnamed; /* Set of peers that a fault now keeps from resolving bootstrap names. */
     /* Result of resolving a broken bootstrap name. 0: no address. 1: an unused address. */
     double names;
     FILE *out_trace; /* File of the trace. NULL: no trace is written. */

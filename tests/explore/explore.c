@@ -44,8 +44,7 @@ struct child
      * now. */
     uint64_t next, seed;
     bool busy;
-    uint32_t
-        number; /* Row of this child process in the table that counts reached marks (marks.h). */
+    uint32_t number; /* Row of this child process in the table of reached marks (marks.h). */
 };
 
 struct tally

@@ -56,11 +56,10 @@ struct swarm
     struct rng rng;
     uint32_t features, kinds;
     enum place place;
-    int64_t length_us; /* Faults begin in the first length_us microseconds of the run. */
-    int64_t settles_us,
-        /* Times in a run of the plan without faults, in microseconds: begin of the consensus phase,
-         * and end of the run. */
-        simulated_us;
+    int64_t length_us; /* Planned duration of training (all local steps), in microseconds. */
+    /* Times in a run of the plan without faults, in microseconds: begin of the consensus phase, and
+     * end of the run. */
+    int64_t settles_us, simulated_us;
 };
 
 static bool has(const struct swarm *s, enum feature f)
