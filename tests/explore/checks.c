@@ -91,8 +91,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 
 /* ---- checks of each event ---- */
 
-/* Fails if a peer begins more than 20 sessions per second for each peer that it knows. So many
- * sessions are a sign that it dials in an endless loop. Also clears c->whole (each exchange was
+/* Fails if a peer begins more than 20 sessions per second for each peer that it knows. A higher
+ * rate is a sign that the peer dials in an endless loop. Also clears c->whole (each exchange was
  * applied at both ends) if some peer was declared dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
