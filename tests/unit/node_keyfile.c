@@ -53,7 +53,8 @@ static void refuse(const char *want)
     if (!strstr(error, want))
         fail_msg("'%s' does not say '%s'", error, want);
     assert_ptr_equal(strstr(error, path), error);
-    assert_null(strstr(error, "0a0b0c")); /* The message has no part of the key. */
+    /* The error message does not contain any part of the key. */
+    assert_null(strstr(error, "0a0b0c"));
 }
 
 static void test_round_trip(void **state)

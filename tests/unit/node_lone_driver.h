@@ -63,9 +63,10 @@ struct lone_actor
     uint32_t n_heard;
     /* Number of BEAT messages that the actor received before the delta of their step. */
     uint32_t n_early;
-    uint64_t beat;    /* Step in the last BEAT message. */
-    bool reminded;    /* The node has sent a record of an earlier process, which was initial. */
-    bool told_others; /* The node has sent records of other members. */
+    uint64_t beat; /* Step in the last BEAT message. */
+    /* The node has told the actor that an earlier process of the actor was an initial member. */
+    bool reminded;
+    bool told_others;       /* The node has sent the actor records of other members. */
     uint32_t n_accusations; /* Number of accusations that the node sent against actor 1. */
     struct wire_edge edge;
     /* delta: the last delta that the actor received. first: the first one of the edge's last
@@ -76,16 +77,18 @@ struct lone_actor
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
-    uint32_t model_piece; /* Piece number in the last MODEL message. */
-    uint64_t model_key;   /* Key in the last MODEL message. */
-    uint8_t last[8192];   /* Payload of the last delta. */
+    uint32_t model_piece; /* Number of the model piece in the last MODEL message to the actor. */
+    /* Key with which the sketches in the last MODEL message were drawn. 0: no sketches. */
+    uint64_t model_key;
+    uint8_t last[8192]; /* Payload of the last delta. */
     size_t n_last;
 };
 
 struct lone
 {
     struct node *node;
-    struct node_config config; /* May be changed before lone_open(). */
+    /* Configuration of the node. A test may change it before lone_open(). */
+    struct node_config config;
     struct members_crypto crypto;
     struct run run;
     uint8_t id[WIRE_ID_BYTES];
@@ -311,7 +314,8 @@ static inline uint32_t lone_at(const struct lone *w, const char *address, uint32
     return LONE_ACTORS;
 }
 
-/* The node has dialled its own address. Reports the dialling end of that session to it. */
+/* The node has dialled its own address. Reports to the node that the session is established, as the
+ * dialling end sees it. */
 static inline void lone_connect_itself(struct lone *w, uint32_t tag)
 {
     uint32_t number = w->n_links++;

@@ -80,7 +80,7 @@ static void test_address_is_learnt(void **state)
 
 /* ---- accusations ---- */
 
-/* Actor 0 accuses actor 1. */
+/* Actor 0 sends the node an accusation, which says that actor 1 is silent. */
 static void accuse(struct lone *w)
 {
     uint8_t out[1024], msg[2048];
@@ -121,7 +121,7 @@ static void test_rest_of_a_forged_message(void **state)
     uint8_t out[4096];
     struct lone *w = training_with(2, LOW_ID);
     struct record r[2] = {w->actor[0].record, w->actor[1].record};
-    r[0].incarnation += 5; /* Forged: the changed record is not signed again. */
+    r[0].incarnation += 5; /* The record is changed but not signed again, so it is forged. */
     r[1].incarnation += 5;
     r[1].state = RECORD_LEFT;
     r[1] = signed_record(r[1]);
@@ -145,7 +145,8 @@ static void test_a_clone_ends_us(void **state)
         lone_run(w, LONE_STEP_US / 10);
     assert_true(w->work_us != 0);
     struct record clone = w->actor[0].told;
-    /* `over` says that the other process has received the node's record. */
+    /* `over` is the boot id of the node's process, which proves that the other process has received
+     * the node's record. */
     clone.over = clone.boot;
     clone.boot = 99;
     clone.incarnation += 10;

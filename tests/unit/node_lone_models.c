@@ -116,8 +116,9 @@ static void test_layers(void **state)
 }
 
 /* In lock step a node may wait for a neighbour between the local steps of a round and the mixing.
- * Observers compare models in one state, so their requests must be served only after the mixing. A
- * member must get the present model at once. early: the request comes while the job runs. */
+ * An observer compares models after the mixing, so its request must be served only then. A member
+ * must get the present model at once. early: the requests come while the job with the local steps
+ * runs. false: they come after that job. */
 static void observer_waits(bool early)
 {
     struct lone *w = training_with(2);
@@ -211,7 +212,9 @@ static void test_model_of_its_round(void **state)
     orders(w, 0, round);
     while (lone_progress(w).round + 1 < round)
         lone_run(w, LONE_STEP_US / 4);
-    w->pull = 0.5f; /* The next local step belongs to the requested round. */
+    /* The next local step belongs to the round whose model was requested. It must not change the
+     * model that is sent. */
+    w->pull = 0.5f;
     lone_run(w, 5 * LONE_STEP_US);
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
@@ -369,7 +372,8 @@ static void test_end_is_said(void **state)
     lone_close(w);
 }
 
-/* Runs a node without faults until it has to store its final model. The driver does not answer. */
+/* Runs a node without faults until it has to store its final model. The driver does not report that
+ * the model is stored. */
 static struct lone *at_the_end(void)
 {
     struct lone *w = lone_new(1, LOW_ID, 50);

@@ -39,7 +39,8 @@ static void test_rounds_add_up(void **state)
     for (int at_once = 0; at_once < 2; at_once++) {
         struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        w->actor[0].ahead = w->actor[1].ahead = 500; /* A single claim would not be believed. */
+        /* Two neighbours make the claim, because the node would not believe a single one. */
+        w->actor[0].ahead = w->actor[1].ahead = 500;
         if (at_once)
             lone_open(w);
         while (lone_progress(w).round < round + 500)
@@ -53,7 +54,8 @@ static void test_rounds_add_up(void **state)
             assert_true(p.joined_round >= 500);
         else
             assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
-        assert_true(w->actor[0].beat >= 500); /* The node announced its new step in a BEAT. */
+        /* The node announced its new step in a BEAT message. */
+        assert_true(w->actor[0].beat >= 500);
         lone_close(w);
     }
 }
@@ -77,10 +79,12 @@ static void test_beats_let_us_go_on(void **state)
                                          .run_round = round + 10});
         } else {
             lone_beat(w, 0, round + 10);
-            lone_beat(w, 0, round - 5); /* A lower step than before has no effect. */
+            /* A BEAT message with a lower step than the previous one has no effect. */
+            lone_beat(w, 0, round - 5);
         }
         lone_run(w, 500 * MS);
-        uint64_t now = lone_progress(w).round; /* The node may already be one step ahead. */
+        /* The node may already have done one more step than was announced. */
+        uint64_t now = lone_progress(w).round;
         assert_true(now == round + 10 || now == round + 11);
         lone_close(w);
     }
@@ -121,7 +125,8 @@ static void test_beats_overtake_no_delta(void **state)
             lone_answer(w, 1);
     }
     assert_true(w->actor[0].n_beat > 4);
-    assert_int_equal(w->actor[0].n_early, 0); /* Each BEAT came after the delta of its round. */
+    /* Each BEAT message came after the delta of its round. */
+    assert_int_equal(w->actor[0].n_early, 0);
     lone_close(w);
 }
 
@@ -194,8 +199,8 @@ static void test_own_job_is_no_silence(void **state)
 }
 
 /* Runs jobs of `job_us` (0: none), one job of `once_us` (0: none), and a last job of `long_us`. The
- * limit for the last job depends on the jobs before it. stalls: the last job exceeds its limit, so
- * the node must announce that its worker hangs, until the job is done. */
+ * time limit for the last job depends on the jobs before it. stalls: the last job exceeds its
+ * limit, so the node must announce that its worker hangs, until the job is done. */
 static void own_job(int64_t job_us, int64_t once_us, int64_t long_us, bool stalls)
 {
     struct lone *w = new_world(1, ROUNDS);
@@ -231,11 +236,13 @@ static void test_own_worker_hangs(void **state)
     (void)state;
     own_job(LONE_STEP_US, 0, 2500 * MS, false);
     own_job(LONE_STEP_US, 0, 5 * SECOND, true);
-    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* The limit is 4 x the longest job. */
+    /* The time limit of the last job is 4 x the longest job duration. */
+    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false);
     own_job(LONE_STEP_US, 2500 * MS, 12 * SECOND, true);
-    own_job(SECOND, 0, 15 * SECOND, false); /* The limit is 20 x the mean job duration. */
+    /* The time limit of the last job is 20 x the mean job duration. */
+    own_job(SECOND, 0, 15 * SECOND, false);
     own_job(SECOND, 0, 25 * SECOND, true);
-    own_job(0, 0, 12 * SECOND, false); /* The first job's limit is 6 x worker_limit_us. */
+    own_job(0, 0, 12 * SECOND, false); /* The time limit of the first job is 6 x worker_limit_us. */
     own_job(0, 0, 20 * SECOND, true);
 }
 
@@ -380,7 +387,8 @@ static void test_held_peer_mixes(void **state)
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        w->actor[0].blind = true; /* Without actor 0's sketches the phase cannot end. */
+        /* Actor 0 sends no sketches, without which the consensus phase cannot end. */
+        w->actor[0].blind = true;
         lone_open(w);
         lone_run(w, 15 * SECOND);
         assert_int_equal(lone_progress(w).phase, settles ? NODE_CONSENSUS : NODE_TRAINING);
@@ -416,7 +424,8 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    /* 1600 s, which is longer than the phase lasts after all peers have finished training. */
+    /* After all peers have finished training, the consensus phase lasts less than 1600 s. While a
+     * neighbour still trains, the phase must last longer. */
     lone_run(w, 1600 * (int64_t)SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
@@ -456,7 +465,8 @@ static struct lone *settling_with_blind(uint32_t n_actors)
 }
 
 /* The consensus distance cannot be measured, so consensus is not claimed. When no peer trains any
- * more, the phase continues for a few minutes. The run then ends with an exit code other than 0. */
+ * more, the consensus phase continues for a few minutes. The run then ends with an exit code other
+ * than 0. */
 static void test_end_without_figures(void **state)
 {
     (void)state;
@@ -470,7 +480,8 @@ static void test_end_without_figures(void **state)
     lone_close(w);
 }
 
-/* The neighbour hangs, then opens its edge again: it has recovered, so the phase goes on. */
+/* The neighbour hangs and then opens its edge again, so it has recovered. The consensus phase must
+ * therefore continue. */
 static void test_no_end_by_old_word(void **state)
 {
     (void)state;
@@ -483,8 +494,8 @@ static void test_no_end_by_old_word(void **state)
     lone_follow_edge(w, 0);
     lone_run(w, SECOND / 10);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
-    /* The only neighbour hangs again. The node waits for the finish protocol, which does not answer,
-     * until it has made no progress for SCHEDULE_STALL_US. */
+    /* The only neighbour hangs again. The node waits for the finish protocol, which does not
+     * answer, until it has made no progress for SCHEDULE_STALL_US. */
     lone_ping(w, 0, 100, 300 * 1000);
     lone_run(w, SECOND / 10);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
@@ -517,8 +528,9 @@ static uint32_t state_with(struct lone *w, uint32_t who)
     return e != NULL ? e->state : EDGE_CLOSED;
 }
 
-/* A relayed record says that actor 1 has finished. If actor 1 has no session, its edge is done at
- * once. Otherwise the node waits for actor 1's own announcement while deltas still arrive. */
+/* A relayed record says that actor 1 has finished. If actor 1 has no session, the edge to it ends
+ * at once. Otherwise the node waits for an announcement of actor 1 itself while deltas still
+ * arrive. */
 static void test_finished_by_record(void **state)
 {
     (void)state;
@@ -604,7 +616,7 @@ static void test_waits_for_initial_members(void **state)
     lone_close(w);
 }
 
-/* Sends the node a model of this round as actor 0. */
+/* As actor 0, sends the node a model that belongs to round `round`. */
 static void send_model(struct lone *w, uint64_t round)
 {
     uint8_t out[8192];

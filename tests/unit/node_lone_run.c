@@ -298,7 +298,8 @@ static void test_bulk_limit(void **state)
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     w->config.found = false;
     lone_open(w);
-    /* The size of the model is not known yet, so the limit has no room for a model. */
+    /* The size of the model is not known yet, so the length limit of bulk messages has no room for
+     * a model. */
     assert_int_equal(node_bulk_max(w->node), HEAD);
     lone_hello_of(w, 0, lone_connect(w, 0, false, 0), &w->run);
     size_t model = LONE_DIM * sizeof(float);

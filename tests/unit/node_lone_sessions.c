@@ -127,7 +127,8 @@ static void test_leaving_is_said(void **state)
         lone_run(w, LONE_STEP_US / 4);
     lone_step(w, &stop);
     lone_flush(w);
-    assert_false(w->over || w->wrote_model); /* The job that is running still needs the model. */
+    /* The node must not end while its running job still needs the model. */
+    assert_false(w->over || w->wrote_model);
     assert_int_equal(w->actor[0].told.state, RECORD_RUNNING);
     lone_run(w, SECOND);
     assert_true(w->over && w->wrote_model);
@@ -159,7 +160,8 @@ static void test_names_are_resolved_again(void **state)
     lone_open(w);
     lone_run(w, SECOND);
     assert_int_equal(w->n_resolves[0], 1);
-    assert_int_equal(w->n_resolves[1], 1); /* The lookup still hangs and is not started again. */
+    /* The lookup of the second name has not returned yet, and must not be started again. */
+    assert_int_equal(w->n_resolves[1], 1);
     /* The results of the name lookups alternate: no address, and the address of a dead host. */
     for (uint32_t i = 1; i <= 20; i++) {
         resolved(w, 0, i % 2 ? NULL : "10.9.9.9:7100");

@@ -37,7 +37,8 @@ static void test_figure_of_training(void **state)
          * completed. */
         w->actor[0].blind = blind;
         run_to_phase(w, NODE_CONSENSUS);
-        lone_run(w, 10 * SECOND); /* The neighbour does not finish, so the node stays. */
+        /* The node must not end, because its neighbour does not finish. */
+        lone_run(w, 10 * SECOND);
         assert_int_equal(lone_progress(w).phase, blind ? NODE_CONSENSUS : NODE_FINISHING);
         lone_close(w);
     }
@@ -56,7 +57,9 @@ static void stall_waits_for_windows(uint32_t n_made_up)
     w->actor[0].blind = true;
     run_to_phase(w, NODE_CONSENSUS);
     struct record trained = w->actor[0].record;
-    trained.state = RECORD_TRAINED; /* The phase does not end while a neighbour still trains. */
+    /* The consensus phase would not end while a neighbour still trains, so the neighbour announces
+     * the end of its training. */
+    trained.state = RECORD_TRAINED;
     trained.incarnation++;
     lone_tell(w, 0, trained);
     for (uint32_t i = 0; i < n_made_up; i++) {
@@ -93,7 +96,7 @@ static void test_replicas_that_lag(void **state)
     struct lone *w = new_world(ROUNDS);
     const struct lone_actor *a = &w->actor[0];
     w->run.mixer = 1;
-    /* Not the complete graph: in a ring an update does not reach all peers in one round. */
+    /* The graph is a ring, because an update must not reach all peers in one round. */
     snprintf(w->run.topology, sizeof w->run.topology, "ring");
     lone_open(w);
     run_to_phase(w, NODE_FINISHING);
@@ -134,7 +137,8 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    /* The neighbour announces steps that are ROUNDS / 4 lower (`ahead` is added modulo 2^64). */
+    /* The neighbour announces steps that are lower by ROUNDS / 4. `ahead` is added modulo 2^64, so
+     * it can be negative. */
     a->ahead = UINT64_MAX - ROUNDS / 4 + 1;
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);
@@ -163,8 +167,8 @@ static void test_last_exchange_of_a_neighbour(void **state)
     while (w->work_us == 0)
         lone_run(w, LONE_STEP_US / 4);
     a->follows = false;
-    /* `d` becomes the neighbour's last delta, for the exchange that the node's running job
-     * begins. */
+    /* `d` is the last delta of the neighbour. The delta belongs to the exchange that the node's
+     * running job begins. */
     struct wire_delta d = a->delta;
     struct wire_ping last = {.round = 1, .finished = true};
     uint64_t n_exchanges = lone_progress(w).exchanges;
@@ -176,7 +180,8 @@ static void test_last_exchange_of_a_neighbour(void **state)
     lone_says(w, 0, out, wire_put_ping(out, sizeof out, &last));
     lone_run(w, 5 * SECOND);
     assert_int_equal(lone_progress(w).exchanges, n_exchanges + 1);
-    /* The node does not know the distance. It waits for the finish protocol, which does not answer. */
+    /* The node does not know the distance. It waits for the finish protocol, which does not
+     * answer. */
     struct record finished = a->record;
     finished.state = RECORD_FINISHED;
     finished.incarnation++;

@@ -90,7 +90,8 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    if (!(a->edge.nonce & 1)) /* An odd nonce marks an EDGE as an answer, which needs no answer. */
+    /* An EDGE message with an odd nonce is itself an answer, so the actor does not answer it. */
+    if (!(a->edge.nonce & 1))
         lone_edge(w, who, m);
 }
 

@@ -99,7 +99,7 @@ static void test_since_when(void **state)
     rig_close(&r);
 }
 
-/* Members that die at the same time share one line. */
+/* Members that die at the same time are reported in one log line. */
 static void test_many(void **state)
 {
     static struct rig r;
@@ -145,8 +145,9 @@ static void test_flapping(void **state)
     rig_close(&r);
 }
 
-/* A peer that is refused by the others hears no member, and knows the reason, so it reports no
- * silent members. After it has been admitted, it reports changes again. */
+/* A node that all other peers refuse hears no member. The node knows the reason, so it does not
+ * report the members as silent. After the node has been admitted, it reports changes of members
+ * again. */
 static void test_refused(void **state)
 {
     static struct rig r;

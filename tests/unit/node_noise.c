@@ -110,7 +110,7 @@ static void check_transport(struct noise_cipher *send, struct noise_cipher *recv
 
 static void check_vector(const struct noise_vector *v)
 {
-    struct noise side[2]; /* side[0] is the initiator. */
+    struct noise side[2]; /* side[0] is the initiator of the handshake. */
     struct noise_cipher send[2], recv[2];
     start(&side[0], v, true);
     start(&side[1], v, false);
@@ -135,7 +135,9 @@ static void check_vector(const struct noise_vector *v)
         assert_memory_equal(side[0].rs, side[1].s_pk, NOISE_KEY);
         assert_memory_equal(side[1].rs, side[0].s_pk, NOISE_KEY);
     }
-    assert_true(i > handshake + 1); /* The vectors contain transport messages in both directions. */
+    /* Each test vector contains transport messages in both directions, after those of the
+     * handshake. */
+    assert_true(i > handshake + 1);
 }
 
 static void vectors_are_met(void **state)

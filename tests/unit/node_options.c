@@ -256,7 +256,8 @@ static void test_errors(void **state)
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
-    /* The message names the placeholder that the help shows for the value, such as SPEC. */
+    /* The error message names the placeholder that the help shows for the flag's value, such as
+     * SPEC. */
     refuse(&runner, "--data", "--data needs a value (SPEC)");
     refuse(&runner, "--lr", "--lr needs a value (X)");
     refuse(&runner, "--policy --seed 3",
@@ -298,7 +299,9 @@ static void test_environment(void **state)
     static const char *const bad[] = {"HEARSAY_PEERS", "0", NULL};
     environment = bad;
     refuse(&tool, "f", "HEARSAY_PEERS: found '0', expected a whole number from 1 to 64");
-    accept_(&tool, "f --peers 2"); /* The command line replaces the variable's invalid value. */
+    /* The valid value on the command line replaces the invalid value of the environment
+     * variable. */
+    accept_(&tool, "f --peers 2");
 
     static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
     environment = flag;
@@ -323,14 +326,14 @@ static void test_file(void **state)
     static const char *const set[] = {"HEARSAY_BATCH", "8", "HEARSAY_SEED", "6", NULL};
     environment = set;
     accept_(&runner, "--config f --seed 9");
-    /* The required option is given in the file. */
+    /* --key, which is required, has its value from the file. */
     assert_string_equal(options_text(&o, "key"), "from-file");
     assert_true(options_given(&o, "lr"));
     assert_string_equal(run_flags_value(&o.run, "lr"), "0.1");
     assert_string_equal(run_flags_value(&o.run, "batch"), "8");
     assert_string_equal(run_flags_value(&o.run, "seed"), "9");
     assert_string_equal(run_flags_value(&o.run, "mixer"), "");
-    /* In this command `data` is an option of its own, so its value is not changed. The value of a
+    /* The command `runner` has its own option `data`, whose value is not changed. The value of a
      * run key `data` would be expanded (see test_expand()). */
     assert_string_equal(options_text(&o, "data"), "/d");
     environment = NULL;
@@ -339,7 +342,7 @@ static void test_file(void **state)
     refuse(&runner, "--config f", "f line 3: unknown flag --lrr, did you mean --lr?");
     file = "key = k\nlr = -1\n";
     refuse(&runner, "--config f", "f line 2: --lr: found '-1', expected a number from 0 to 1000");
-    /* The value on the command line replaces the invalid one. */
+    /* The valid value on the command line replaces the invalid value of the file. */
     accept_(&runner, "--config f --lr 1");
     file = "print-config = true\n";
     refuse(
@@ -375,8 +378,9 @@ static void test_config_text(void **state)
     file = NULL;
 }
 
-/* Two options may exclude each other (--epochs and --hours). It is an error if both come from the
- * same source. If they come from different sources, the command line hides the environment. */
+/* Two options may exclude each other (--epochs and --hours). Setting both on the command line, or
+ * both in the environment, is an error. An option on the command line overrides the other option in
+ * the environment. */
 static void test_rivals(void **state)
 {
     (void)state;
@@ -417,8 +421,8 @@ static void test_strays(void **state)
     /* FILE is an operand, and only options have environment variables. */
     assert_true(options_unknown_variable(all, "HEARSAY_FILE", &meant));
     assert_true(options_unknown_variable(all, "HEARSAY_", &meant));
-    assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY",
-                                          &meant)); /* Known: read by the Python package. */
+    /* HEARSAY_LIBRARY is known, because the Python package reads it. */
+    assert_false(options_unknown_variable(all, "HEARSAY_LIBRARY", &meant));
     assert_null(meant);
 }
 
@@ -455,7 +459,8 @@ static void test_run_flags(void **state)
     environment = NULL;
 }
 
-/* An option of a command hides the run key of the same name. Its value is not part of the run. */
+/* If a command has an option with the name of a run key, the option hides the run key. The value of
+ * the option is not part of the run. */
 static void test_own_row_takes_a_keys_place(void **state)
 {
     (void)state;
@@ -609,7 +614,8 @@ static void test_former_names(void **state)
     assert_null(strstr(text, "--passes"));
 }
 
-/* The help of a command with many options shows the most used ones; --help all shows each once. */
+/* For a command with many options, --help shows the most used options. --help all shows each option
+ * once. */
 static void test_topics(void **state)
 {
     static char text[OPTIONS_HELP_MAX];

@@ -1,5 +1,5 @@
-/* tests/unit/node_pace.c -- tests of peer/node/edge/pace.h: local steps in proportion to the speed of
- * each peer. */
+/* tests/unit/node_pace.c -- tests of peer/node/edge/pace.h: local steps in proportion to the speed
+ * of each peer. */
 #include "peer/node/edge/pace.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { PEERS = 16, AVERAGE = 10, MOST = 40, BEATS = 400 };
 
-/* Does one round of a peer whose local step takes `step_us` microseconds. */
+/* Simulates one round of a peer whose local step takes `step_us` microseconds. */
 static void work(struct pace *p, double step_us)
 {
     uint32_t n = pace_steps(p, AVERAGE, MOST);
@@ -82,7 +82,7 @@ static void a_liar_moves_it_within_bounds(void **state)
     }
     assert_int_equal(pace_steps(&fast, AVERAGE, MOST), 1);
     assert_int_equal(pace_steps(&slow, AVERAGE, MOST), MOST);
-    for (int k = 0; k < BEATS; k++) { /* The false reports have ended; these are honest. */
+    for (int k = 0; k < BEATS; k++) { /* From here on, the reports are true. */
         pace_heard(&fast, 1000);
         pace_heard(&slow, 1000);
     }
@@ -96,7 +96,7 @@ static void ways_weigh_alike(void **state)
     assert_true(pace_weight(10, 10) == 1);
     assert_true(pace_weight(20, 10) == 0.5);
     assert_true(pace_weight(8, 10) == 1.25);
-    assert_true(pace_weight(2, 10) == 2); /* The weight would be 10 / 2 = 5, but is limited to 2. */
+    assert_true(pace_weight(2, 10) == 2); /* 10 / 2 = 5 exceeds the largest weight, which is 2. */
 }
 
 int main(void)

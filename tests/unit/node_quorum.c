@@ -6,7 +6,7 @@
 
 enum { PATIENCE = 600 * SECOND };
 
-/* The record of an initial member. */
+/* Returns a signed record of peer `number`, which says that the peer is an initial member. */
 static struct record initial_in(uint32_t number, uint64_t incarnation, enum record_state state)
 {
     struct record r = unsigned_record(number, incarnation);
@@ -90,8 +90,8 @@ static void test_held_and_resigned(void **state)
     members_close(m);
 }
 
-/* If enough members for a quorum return, but only for a moment, the quorum timeout continues. If
- * they stay, it starts again when the quorum is lost again. */
+/* If enough members for a quorum return, but only for a moment, the quorum timeout continues to
+ * run. If they stay, the timeout starts from 0 when the quorum is lost again. */
 static void test_moments(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static void test_suspects(void **state)
     kill_peer(m, 1, 0);
     kill_peer(m, 2, 0);
     suspect(m, 3, 20 * SECOND);
-    /* Two of four members are dead. The other two are a quorum, as long as the silent one may be
-     * alive. */
+    /* Two of four members are dead and one is silent. As long as the silent member may be alive, it
+     * and this node are a quorum. */
     assert_false(look(q, m, 20 * SECOND));
     expect(q, QUORUM_THERE, 2, 4);
     members_tick(m, 20 * SECOND + TOY_SUSPECT_US);
@@ -165,7 +165,8 @@ static void test_suspects(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_int_equal(state_of(m, 2), MEMBER_SUSPECT);
     assert_false(look(q, m, 9 * SECOND));
-    /* Member 3 refutes the accusation, so the quorum returns. */
+    /* Member 3 refutes the accusation that it is silent, so it counts again and the quorum is
+     * restored. */
     assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS);
     assert_true(look(q, m, 9 * SECOND));
     expect(q, QUORUM_THERE, 2, 4);
@@ -215,7 +216,8 @@ static void test_replaced(void **state)
     members_close(m);
 }
 
-/* Returns whether member `number` is a voter. */
+/* Returns whether member `number` is a voter, that is a member that counts in the size of the
+ * quorum. */
 static bool votes(const struct quorum *q, const struct members *m, uint32_t number)
 {
     bool voter[WIRE_MEMBERS_MAX];
@@ -253,7 +255,8 @@ static void test_voters(void **state)
         assert_int_equal(merge(m, record(1, 3)), MEMBERS_NEWS);
         assert_false(look(q, m, 1));
         assert_true(votes(q, m, 1));
-        /* The record of an initial member arrives after training has begun. */
+        /* If the record of an initial member arrives after training has begun, the member counts
+         * from then on. */
         assert_int_equal(merge(m, initial_in(6, 1, RECORD_RUNNING)), MEMBERS_NEWS);
         assert_false(look(q, m, 2));
         expect(q, QUORUM_THERE, 5, n_voters + 1);
@@ -311,7 +314,8 @@ static void test_no_initial_member_is_left(void **state)
     members_close(m);
 }
 
-/* quorum_first() is the smallest identity of the voters, also after the table has dropped it. */
+/* quorum_first() returns the smallest identity of the voters, even if the member table no longer
+ * contains that member. */
 static void test_first(void **state)
 {
     (void)state;
@@ -351,7 +355,7 @@ static void test_dropped(void **state)
     members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
     assert_null(members_find(m, id_of(1)));
     assert_null(members_find(m, id_of(4)));
-    assert_false(look(q, m, 2)); /* --quorum-timeout is not over. */
+    assert_false(look(q, m, 2)); /* The quorum timeout has not passed yet. */
     expect(q, QUORUM_HELD, 1, 4);
     quorum_close(q);
     members_close(m);
@@ -371,8 +375,8 @@ static void test_hung(void **state)
     assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
     assert_true(look(q, m, 2));
     expect(q, QUORUM_HELD, 1, 3);
-    /* The member that hangs is now silent, too. A single silent member normally counts as present,
-     * but not this one, because its worker hangs. */
+    /* Member 2, whose worker hangs, is now silent, too. A single silent member normally counts as
+     * present, but a member whose worker hangs does not. */
     members_accuse(m, id_of(2), 3);
     assert_false(look(q, m, 3));
     expect(q, QUORUM_HELD, 1, 3);

@@ -45,7 +45,9 @@ static void the_last_are_known(void **state)
         assert_true(n < 4 * N);
         if (is_new)
             entered[n++] = i;
-        if (n >= REPLAY_EACH) { /* The oldest of the last REPLAY_EACH messages must be known. */
+        /* The oldest of the last REPLAY_EACH first messages must be recognised when it is
+         * replayed. */
+        if (n >= REPLAY_EACH) {
             ephemeral(e, entered[n - REPLAY_EACH]);
             assert_false(replay_is_new(&seen, e));
         }
@@ -106,7 +108,9 @@ static void a_bad_seal_enters_nothing(void **state)
     begin(&c, false, &t.ib, t.psk);
     channel_remember(&c, &seen);
     assert_int_equal(channel_handshake(&c, bad, CHANNEL_MSG1, out, &n), -EPROTO);
-    assert_true(replay_is_new(&seen, t.msg1)); /* The message begins with the ephemeral key. */
+    /* The set of known messages does not contain the genuine message 1, which begins with the
+     * ephemeral key. */
+    assert_true(replay_is_new(&seen, t.msg1));
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static void test_goes_back(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rollback r = begin();
         float x[N] = {1, 1, 1, 1};
-        good(&r, x, 70); /* Copies the model in rounds 0 and 64. */
+        good(&r, x, 70); /* The rollback module copies the model in rounds 0 and 64. */
         assert_int_equal(r.round, 64);
         if (train(&r, 70, x, rows[i].v, rows[i].loss) != rows[i].away)
             fail_msg("%g, loss %g", (double)rows[i].v, rows[i].loss);
@@ -123,8 +123,8 @@ static void test_the_first_step(void **state)
     assert_true(train(&r, 0, x, 1e6f, 2));
     assert_true(x[0] == 0 && r.loss == 1e6 && r.first == 2);
     held_out_loss = 2;
-    /* Relative to a model of zeros every change is large. The held-out loss shows that this change
-     * is good. */
+    /* The previous model is all zeros, so every change is large in relation to it. The held-out
+     * loss shows that this round did not diverge. */
     assert_false(train(&r, 1, x, 0.01f, 2));
     assert_int_equal(n_evaluated, 2);
     assert_false(train(&r, 2, x, 0.02f, 2));
@@ -149,14 +149,14 @@ static void test_what_is_kept(void **state)
     (void)state;
     good(&r, x, 64);
     assert_int_equal(r.round, 0);
-    /* The model is copied at the start of round 64, because round 63 was good. */
+    /* The rollback module copies the model at the start of round 64, because round 63 was good. */
     assert_false(train(&r, 64, x, 1, 5));
     assert_int_equal(r.round, 64);
     for (uint64_t round = 65; round < 130; round++)
         assert_false(train(&r, round, x, 1, 5));
     assert_int_equal(r.round, 64);
     assert_false(train(&r, 130, x, 1, 2));
-    x[0] = 1e6f; /* A neighbour has moved the model away. */
+    x[0] = 1e6f; /* Mixing with a neighbour has moved one parameter far away. */
     assert_true(train(&r, 131, x, 1e6f, 1e6));
     assert_int_equal(r.round, 64);
     assert_true(x[0] == 1.063f);

@@ -1,5 +1,5 @@
-/* tests/unit/node_round_quorum.c -- tests of peer/node/session/round_quorum.h: a single peer that claims a
- * later round does not move the others, a majority does. */
+/* tests/unit/node_round_quorum.c -- tests of peer/node/session/round_quorum.h: a single peer that
+ * claims a later round does not move the others, a majority does. */
 #include "peer/node/session/round_quorum.h"
 
 #include "peer/node/session/sessions_state.h"
@@ -98,9 +98,9 @@ static void test_edges(void **state)
     }
 }
 
-/* The node and one of its two neighbours were cut off together, and are in step BEAT. The node
- * believes that the other peers are in step FAR if most of its sessions announce that, but not if
- * only its second neighbour does. */
+/* The node and one of its two neighbours were cut off together, and are in round BEAT. The node
+ * believes that the other peers are in the later round FAR if most of its sessions announce that,
+ * but not if only its second neighbour does. */
 static void test_a_minority_follows(void **state)
 {
     static const uint64_t rounds[] = {FAR, BEAT, FAR + 2, FAR + 1, FAR};
@@ -208,8 +208,8 @@ static void test_who_counts(void **state)
 }
 
 /* A joining peer fetches the model from the peer in the latest round, but not from a peer that is
- * far ahead of what most sessions announce. If a model claims such a round, it counts as one of the
- * round that most sessions have reached. */
+ * far ahead of what most sessions announce. If the fetched model claims a round that is too far
+ * ahead, the joining peer begins in the round that most sessions have reached. */
 static void test_joining(void **state)
 {
     static const uint64_t rounds[] = {700, FAR, 703, 701};
@@ -247,7 +247,8 @@ static void test_two_peers(void **state)
     round_quorum_worked(&b, 2 * JOB_US);
     assert_int_equal(b.fastest_us, JOB_US);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    /* The neighbour was heard just now near the node's round, so it cannot be far ahead yet. */
+    /* The neighbour has just announced a step near the node's own, so it cannot be far ahead
+     * yet. */
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     env.now_us += 60 * SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);

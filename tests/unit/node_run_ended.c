@@ -61,15 +61,16 @@ static void test_who_is_new_waits(void **state)
 /* ---- the consensus phase ---- */
 
 /* In the consensus phase the only neighbour finishes and leaves. The node can no longer measure its
- * distance. It must end when the neighbour has refused all dials for ENDED_AFTER_PAUSE_US, and not at
- * once, because the neighbour may need this node for its certificate. */
+ * distance. It must end when the neighbour has refused all dials for ENDED_AFTER_PAUSE_US, and not
+ * at once, because the neighbour may need this node for its certificate. */
 static void test_all_others_have_finished(void **state)
 {
     (void)state;
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
     struct lone_actor *a = &w->actor[0];
     w->run.final_drift = 1e-3;
-    a->blind = true; /* Without sketches no distance is measured, so the phase goes on. */
+    /* Without sketches no distance is measured, so the consensus phase does not end by itself. */
+    a->blind = true;
     lone_open(w);
     while (lone_progress(w).phase < NODE_CONSENSUS)
         lone_run(w, LONE_STEP_US);
@@ -78,8 +79,10 @@ static void test_all_others_have_finished(void **state)
     a->record.incarnation++;
     lone_tell(w, 0, a->record);
     lone_run(w, SECOND / 10);
-    a->answers = false; /* Its process has ended, so dials are refused. */
-    w->no_route = true; /* At first this node has no route to the host, so it cannot know. */
+    a->answers = false; /* The process of the neighbour has ended, so the host refuses dials. */
+    /* At first the node has no route to the host of the neighbour, so a failed dial is no evidence
+     * that the neighbour has ended. */
+    w->no_route = true;
     lone_disconnect(w, a->link, true);
     lone_run(w, ENDED_AFTER_PAUSE_US + SECOND);
     assert_false(w->over);

@@ -99,7 +99,8 @@ static void auto_is_the_default_of_choco(void **state)
     }
 }
 
-/* A mixer that sends whole models accepts only none and fp16, and sends no single layers. */
+/* A mixer that sends whole models accepts only the codecs none and fp16, and does not send layers
+ * one by one. */
 static void whole_models_are_whole(void **state)
 {
     (void)state;
@@ -231,7 +232,8 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* Compares 16 characters only: a message may be "--norm: only with a --model that ...". */
+        /* Only the first 16 characters are compared, because an error message may be "--norm: only
+         * with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -274,7 +276,8 @@ static void orphans_may_join(void **state)
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
         assert_true(run_flags_orphan(&f, why));
         assert_string_equal(why, error);
-        /* When a peer joins a run, this flag is compared with that run, as any other flag. */
+        /* A flag that the own run does not use is compared with the run that the peer joins, as any
+         * other flag. */
         set(&good, own[i][2], own[i][3]);
         set(&good, own[i][0], own[i][1]);
         r = make(&good);
@@ -286,12 +289,13 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* No orphan: the flag that this one needs is given, but with a wrong value. */
+        /* A flag is no orphan if the flag on which it depends is given, even with a wrong value. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    set(&f, "drift-target", "0.5"); /* Works with the default, --compress auto. */
+    /* --drift-target needs --compress auto, which is the default. */
+    set(&f, "drift-target", "0.5");
     assert_false(run_flags_orphan(&f, why));
     assert_true(make(&f).drift_target == 0.5);
     set(&r_flags, "compress", "auto");
@@ -326,9 +330,15 @@ static void only_images_are_augmented(void **state)
 {
     (void)state;
     static const char *const data[][2] = {
-        {"glyphs", "yes"},         {"mnist:d", "yes"}, {"cifar100", "yes"},
-        {"idx/1x32x32/10", "yes"}, {"text/64", ""},    {"csv/64x10/0", ""},
-        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* Shape unknown: files are not read yet. */
+        {"glyphs", "yes"},
+        {"mnist:d", "yes"},
+        {"cifar100", "yes"},
+        {"idx/1x32x32/10", "yes"},
+        {"text/64", ""},
+        {"csv/64x10/0", ""},
+        /* For csv:d the shape is not known, because the files are not read yet. */
+        {"libsvm/123x2/pm", ""},
+        {"csv:d", "yes"}};
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         struct run_flags f = plain_flags();
         struct run r;
@@ -361,7 +371,9 @@ static void tolerance_wants_neighbours(void **state)
                 {"1", "ring", "16", "every peer needs 4 neighbours, but in 'ring' of 16 peers"},
                 {"1", "complete", "5", NULL},
                 {"1", "complete", "4", "needs 4 neighbours"},
-                {"1", "complete", "1", NULL}, /* With --min-peers 1 the size is not known. */
+                /* With --min-peers 1 the number of peers is not known, so the neighbours cannot be
+                 * counted. */
+                {"1", "complete", "1", NULL},
                 {"1", "ring", "1", "needs 4 neighbours"},
                 {"2", "torus", "16",
                  "needs 6 neighbours, but in 'torus' of 16 peers some have only 4: "
@@ -406,7 +418,8 @@ static void last_phase_has_a_graph(void **state)
 {
     static const struct
     {
-        const char *last, *key, *value, *why; /* why: part of the error. NULL: no error. */
+        /* why: text that the error message must contain. NULL: the flags are accepted. */
+        const char *last, *key, *value, *why;
     } rows[] = {{"base:1", "seed", "1", NULL},
                 {"complete", "compress", "topk:0.01", NULL},
                 {"base:1", "compress", "topk:0.01", NULL},
@@ -447,7 +460,9 @@ static void last_phase_has_a_graph(void **state)
     set(&f, "final-topology", "base:2");
     r = make(&f);
     assert_string_equal(run_final_topology(&r), "base:2");
-    assert_string_equal(r.final_compress, "none"); /* One uncompressed exact pass is enough. */
+    /* The consensus phase needs no codec: one exact averaging pass without compression is
+     * enough. */
+    assert_string_equal(r.final_compress, "none");
 }
 
 /* A --drift-target below the rounding error is refused, because no peer can measure such a
@@ -545,8 +560,9 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     assert_non_null(strstr(error, "does not determine the shapes of the data"));
 }
 
-/* run_with_flags() keeps the run's value of each flag that is not given. A flag that gives the
- * run's value in another spelling, or as an open data kind, does not change the run. */
+/* run_with_flags() keeps the run's value of each flag that is not given. A flag does not change the
+ * run if it gives the run's value in another spelling, or a data kind without the shape that the
+ * run states. */
 static void flags_over_a_run(void **state)
 {
     (void)state;

@@ -10,8 +10,9 @@ static void momentum_is_of_a_kind(void **state)
     static const struct
     {
         const char *flags[4][2];
-        /* Parts of the error messages. NULL: the flags are accepted. exchanged: `averaged`, and
-         * `tracking` unless the fourth text is set. */
+        /* Text that the error message must contain with each momentum kind. NULL: the flags are
+         * accepted. exchanged: with the kind `averaged`, and with `tracking` if the field tracking
+         * is NULL. */
         const char *qg, *decentlam, *exchanged, *tracking;
     } rows[] = {
         {{{"seed", "1"}}, NULL, NULL, NULL, NULL},
@@ -144,8 +145,8 @@ static void momentum_is_of_a_kind(void **state)
     }
 }
 
-/* The choices of --momentum-kind have the names and the order of momentum_kind_all[]. A kind that
- * needs precise codecs has one as default. */
+/* The choices of --momentum-kind have the names and the order of momentum_kind_all[]. Kinds that a
+ * coarse codec would disturb have qsgd:4 as the default codec. */
 static void momentum_kinds_have_names(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void momentum_kinds_have_names(void **state)
         set(&f, "momentum-kind", momentum_kind_all[n]->name);
         assert_int_equal(run_from_flags(&r, &f, error), 0);
         assert_int_equal(sgd_values(&r)->momentum_kind, n);
-        /* The default codec is accepted with every kind. */
+        /* The default codec is accepted with every kind of momentum. */
         const struct momentum_kind *kind = momentum_kind_all[n++];
         bool precise = kind->needs_constant_mixing || kind->tracked;
         assert_true(strncmp(r.compress, precise ? "qsgd:4" : "auto", precise ? 6 : 5) == 0);
@@ -342,8 +343,8 @@ static void learners_are_several(void **state)
     }
 }
 
-/* Combinations of --post-local N and --one-step-last N, with which the first or last N rounds have one
- * local step each, with other flags. Also checks the number of local steps. */
+/* Combinations of --post-local N and --one-step-last N, with which the first or last N rounds have
+ * one local step each, with other flags. Also checks the number of local steps. */
 static void rounds_of_one_step(void **state)
 {
     static const struct
@@ -394,7 +395,8 @@ static void rounds_of_one_step(void **state)
         }
         if (err == 0) {
             assert_int_equal(run_steps_before(&r, r.rounds), n);
-            /* The default warm-up is a tenth of the steps, and not of the rounds. */
+            /* The default warm-up of the step size is a tenth of the local steps of the run, and
+             * not of its rounds. */
             assert_int_equal(sgd_values(&r)->warmup, n / r.local_steps / 10);
         }
     }

@@ -154,8 +154,8 @@ static void test_stale_synchronous_waits_at_its_bound(void **state)
     e[0].state = SCHEDULE_EDGE_CLOSED;
     expect(&v, SCHEDULE_TRAIN, "it is gone");
     e[0].state = SCHEDULE_EDGE_OPEN;
-    /* Neighbour 0 is now 84 rounds behind. Without lock step it does not skip rounds, so it cannot
-     * catch up at once. */
+    /* This peer is now 84 rounds ahead of neighbour 0. Without lock step, a peer does not skip
+     * rounds, so neighbour 0 cannot catch up at once. */
     e[1].beat = 90;
     v.beat = v.round = 90;
     expect(&v, SCHEDULE_WAIT, "far behind"); /* The staleness limit applies, so this peer waits. */
@@ -200,7 +200,9 @@ static void test_who_is_alone_keeps_the_pace(void **state)
             v.beat = v.round = 35, e[1] = at(10);
         if (k == 4)
             e[1] = at(10);
-        if (k == 5) /* The neighbour is 24 steps behind, not more than the lead: this peer waits. */
+        /* The neighbour is 24 steps behind. This is not more than the lead of 24, so this peer
+         * waits for it. */
+        if (k == 5)
             v.beat = v.round = 34, e[1] = at(10);
         if (k == 6)
             v.lock_step = false, v.staleness = 0;
@@ -345,7 +347,8 @@ static void test_settled_by_hops(void **state)
         v.distance = row[i].distance;
         assert_int_equal(schedule_settled(&v), row[i].settled);
         assert_int_equal(schedule_next(&v).drain, row[i].over);
-        v.trained = false; /* While a peer still trains, the hop count is 0. */
+        /* While any peer still trains, the hop count of the consensus phase is 0. */
+        v.trained = false;
         assert_int_equal(schedule_settled(&v), 0);
     }
 }
@@ -374,7 +377,8 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    /* If the worker of the neighbour hangs, this peer does not wait for the old exchange. */
+    /* If the worker of the neighbour hangs, this peer does not wait for the exchange that began
+     * before it came under the target. */
     e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }
@@ -391,9 +395,9 @@ static void test_a_missing_edge_holds_the_end(void **state)
     v.distance = 1;
     expect(&v, SCHEDULE_MIX, "there is something to do");
     v.distance = 0;
-    /* The edge is missing for longer than SCHEDULE_LOST_US and is given up. News now travel the
-     * long way around the ring, over more hops than before. The consensus phase may therefore end
-     * only at a larger hop count. */
+    /* The edge is lost for longer than SCHEDULE_LOST_US and is given up. Information now travels
+     * the long way around the ring, over more hops than before. The consensus phase may therefore
+     * end only at a larger hop count. */
     e[1].lost_us++;
     assert_int_equal(schedule_settled(&v), 6);
     assert_false(schedule_next(&v).drain);
@@ -432,7 +436,7 @@ static void test_draining_finishes_what_is_half_done(void **state)
     expect(&v, SCHEDULE_MIX, "to be committed");
     e[0] = e[1] = (struct schedule_edge){.state = SCHEDULE_EDGE_OPEN, .beat = 150};
     expect(&v, SCHEDULE_LAST, "drained");
-    e[0] = at(149); /* A neighbour whose worker hangs does not delay the end. */
+    e[0] = at(149); /* A neighbour whose worker hangs does not delay the end of the run. */
     e[0].busy_us = LIMIT + 1;
     expect(&v, SCHEDULE_LAST, "drained but for one that hangs");
 }
@@ -473,8 +477,9 @@ static void test_nobody_is_left_to_mix_with(void **state)
     expect(&v, SCHEDULE_LAST, "alone");
 }
 
-/* A peer whose neighbours have all finished, but whose own distance is not known, waits for the
- * finish protocol. It ends if this cannot help any more, or if there was no progress for long. */
+/* A peer whose neighbours have all finished, but whose own consensus distance is not known, waits
+ * for the finish protocol. The peer ends if the protocol can no longer succeed, or if it has made
+ * no progress for SCHEDULE_STALL_US. */
 static void test_stranded(void **state)
 {
     struct schedule_edge e[2] = {{.state = SCHEDULE_EDGE_DONE}, {.state = SCHEDULE_EDGE_DONE}};

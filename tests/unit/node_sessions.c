@@ -17,7 +17,8 @@ static void test_crossed_sessions(void **state)
         hello(first, 1);
         const struct link *second = up(who, !first_is_ours);
         hello(second, 1);
-        bool keep_ours = who == HIGH; /* True if the node has the smaller id. */
+        /* True: the node has the smaller id, so the session that it dialled is kept. */
+        bool keep_ours = who == HIGH;
         const struct link *kept = first_is_ours == keep_ours ? first : second;
         assert_true(first->doomed != second->doomed);
         assert_false(kept->doomed);
@@ -65,9 +66,9 @@ static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
     sessions_hello(rig.s, l, &h);
 }
 
-/* Two other processes use one identity. The node must keep the session of the process with the
- * higher incarnation. When the other one connects, the node must send it that process's record and
- * end its session. If both raise their incarnations in turn, the node must report the duplicate
+/* Two other processes, A and B, use one identity, and B has the higher incarnation. The node must
+ * keep the session of B. When A connects, the node must send A the record of B and end the session
+ * with A. If both raise their incarnations in turn, the node must report the duplicate identity
  * once. */
 static void test_two_processes_of_one_identity(void **state)
 {
@@ -107,9 +108,10 @@ static struct record answer(uint64_t age_ms)
     return r;
 }
 
-/* Another process has the node's identity. If the node started later, it ends at once. It answers
- * the other process, but sends no LEFT record, which would remove both. If the node started
- * earlier, it reports the duplicate at most once a minute, and continues. */
+/* Another process has the node's identity. If the node started later than that process, the node
+ * ends at once. The node answers the process, but sends no LEFT record, which would remove both. If
+ * the node started earlier, it reports the duplicate identity at most once a minute, and
+ * continues. */
 static void test_a_clone_of_us(void **state)
 {
     struct wire_message m;
@@ -148,10 +150,10 @@ static void test_a_clone_of_us(void **state)
     }
 }
 
-/* Another process with the node's identity connects to other peers only. Such a peer sends the node
- * a record of that process and then closes its session. The node must report a duplicate if both
- * happen within a second, on a session older than SILENT_US. A record that the node itself made is
- * no evidence. */
+/* Another process with the node's identity connects to other peers, but not to the node. A peer
+ * that knows this process sends its record to the node and then closes the session with the node.
+ * The node must report a duplicate identity if both happen within a second, on a session older than
+ * SILENT_US. A record that the node itself made is no evidence of a duplicate. */
 static void test_a_clone_elsewhere(void **state)
 {
     static const struct
@@ -203,11 +205,12 @@ static void test_no_clone_in_a_restart(void **state)
         struct record r = record(OURS, 99);
         struct wire_members told = {.n_records = 1, .records = &r};
         step_at(rig.env.now_us + delay_ms * 1000);
-        for (uint64_t k = 0; k < 6; k++) { /* Records of two former processes of this peer. */
+        for (uint64_t k = 0; k < 6; k++) { /* Records of two former processes of the node. */
             r.boot = 99 + k / 3;
             r.over = k % 3 * 50;
             r.age_ms = (uint64_t)delay_ms * k;
-            r.incarnation += k * 3600 * 1000; /* The former process had a clock hours ahead. */
+            /* The clock of the former process was hours ahead, so its incarnations are high. */
+            r.incarnation += k * 3600 * 1000;
             sessions_members(rig.s, l, &told);
             assert_true(members_self(rig.env.members)->incarnation > r.incarnation);
         }
@@ -243,7 +246,8 @@ static void test_alone_with_a_clone(void **state)
         r = answer(younger ? 30 * 1000 : 0);
         step_at(rig.env.now_us + 10 * SECOND);
         say_own(l, &r);
-        /* The other process is younger. Its second answer is not reported within a minute. */
+        /* The other process is younger, so the node has reported it as a duplicate. The node must
+         * not report a further answer of that process within a minute. */
         if (!younger) {
             assert_int_equal(rig.fx.n_notes, 1);
             step_at(rig.env.now_us + 10 * SECOND);
@@ -322,8 +326,8 @@ static void test_names_are_resolved_for_ever(void **state)
         assert_in_range(until_resolve(), BOOTSTRAP_US * 4 / 5, BOOTSTRAP_US * 6 / 5 + TICK_US);
         sessions_heard(rig.s, l->number);
     }
-    /* A lookup of the name gives no address. The node reports that once and looks the name up again
-     * soon. */
+    /* A lookup of the bootstrap name gives no address. The node reports that once and looks the
+     * name up again soon. */
     resolved(NULL);
     assert_int_equal(rig.fx.n_notes, 1);
     assert_in_range(until_resolve(), BOOTSTRAP_ALONE_US * 4 / 5,
@@ -431,8 +435,8 @@ static void test_calling_again(void **state)
     }
 }
 
-/* The node dials the address of member HIGH, and a peer with another id answers, for example
- * because a machine lost its key. That counts as a failed dial, so the node waits before it dials
+/* The node dials the address of one member, and a peer with another id answers, for example because
+ * a machine lost its key. The node must treat this dial as failed and wait before it dials
  * again. */
 static void test_somebody_else_at_the_address(void **state)
 {
@@ -518,8 +522,9 @@ static void test_refused_is_no_member(void **state)
     end();
 }
 
-/* The node keeps a run that other members share, and refuses a peer whose run contradicts it. The
- * node gives up its run if no other member shares it, or if the run of that peer has begun. */
+/* Another peer has a run that contradicts the node's run. The node refuses that peer if other
+ * members share the node's run and the peer's run has not begun. Otherwise the node gives up its
+ * own run. */
 static void test_contradiction_in_company(void **state)
 {
     (void)state;
@@ -557,7 +562,8 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    /* The test returns this PING to the node, which must then count the peer as finished. */
+    /* The test sends the PING that the node has just sent back to it. The node must then count the
+     * peer as finished. */
     sessions_ping(rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);

@@ -30,7 +30,7 @@ struct rig
     struct record known[2];
 };
 
-static struct rig rig; /* Static, because it is too large for the stack. */
+static struct rig rig; /* The rig is static, because it is too large for the stack. */
 
 static inline bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                           const uint8_t signature[WIRE_SIGNATURE_BYTES])
@@ -163,7 +163,8 @@ static inline void hello(const struct link *l, uint64_t boot)
     sessions_hello(rig.s, l, &h);
 }
 
-/* Returns whether the step sends a message of this type over the link. Stores the message in *m. */
+/* Ends the step. Returns whether the node sent a message of type `type` over the link, and stores
+ * the message in *m. */
 static inline bool sent(uint32_t link, enum wire_type type, struct wire_message *m)
 {
     static struct wire_batch batch;
@@ -176,8 +177,8 @@ static inline bool sent(uint32_t link, enum wire_type type, struct wire_message 
     return false;
 }
 
-/* Advances the time by one tick, in which the node hears its friend. refuse: the node's dials fail
- * at once; otherwise they get no answer. */
+/* Advances the time by one tick, in which the node receives something over the link `friend`.
+ * refuse: the node's dials fail at once. Otherwise the dials get no answer. */
 static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);

@@ -76,7 +76,7 @@ static struct lone *begin(const char *name, uint32_t min_peers)
     return w;
 }
 
-/* The actor `teller` sends the statistics of the actor `who` to the node. founds: `who` may make
+/* The actor `teller` sends the statistics of the actor `who` to the node. founds: `who` may create
  * the run. */
 static void tell(struct lone *w, uint32_t teller, uint32_t who, uint8_t byte, bool founds)
 {
@@ -155,9 +155,10 @@ static void test_passed_on(void **state)
     run_for(w, 3 * SECOND);
     /* Actor 0 sent the statistics of actor 1 to the node, so the node does not relay them back. */
     assert_int_equal(w->actor[0].n_moments, 1);
-    /* The node does not relay the statistics to actor 1, whose statistics they are, either. */
+    /* The node does not relay the statistics of actor 1 to actor 1 itself. */
     assert_int_equal(w->actor[1].n_moments, 1);
-    /* The node has relayed the statistics to actor 2, which sent the same ones only afterwards. */
+    /* Actor 2 gets the statistics of actor 1 from the node, because actor 2 itself sent them only
+     * after actor 0. */
     assert_int_equal(w->actor[2].n_moments, 2);
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
     /* Over a new session the node sends all statistics again. */
@@ -176,7 +177,8 @@ static void test_hostile(void **state)
     struct lone *w = begin("peer-0", 2);
     struct wire_moments m = {.record = w->actor[1].record, .payload = {&byte, 1}};
     int link = w->actor[0].link;
-    lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m)); /* The signature is missing. */
+    /* The message about statistics has no signature. */
+    lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m));
     assert_true(w->link[link].violation);
     assert_int_equal(lone_said(w, "broke the protocol: forged moments"), 1);
     link = w->actor[1].link;
@@ -318,7 +320,9 @@ static void test_unlike(void **state)
 {
     (void)state;
     struct lone *w = begin("peer-9", 2);
-    tell(w, 1, 1, UNLIKE, false); /* This member does not make the run, so the node continues. */
+    /* Data of a member that does not create the run need not match the data of the node, so the
+     * node continues. */
+    tell(w, 1, 1, UNLIKE, false);
     run_for(w, SECOND);
     assert_false(w->over);
     tell(w, 0, 0, UNLIKE, true);

@@ -49,13 +49,15 @@ static void test_certificate(void **state)
     assert_true(is_of(&c, newcomer.sign_pk));
     assert_false(is_of(&c, issuer.sign_pk)); /* The certificate is valid for no other peer. */
     other = c;
-    other.expires_ms++; /* A changed expiry time is detected. */
+    other.expires_ms++; /* A changed expiry time makes the signature of the issuer invalid. */
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* A changed key is detected. */
+    /* A changed key makes the signature of the issuer invalid. */
+    memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES);
     assert_false(is_issued(&other));
     other = c;
-    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES); /* A changed issuer is detected. */
+    /* A changed issuer makes the signature of the issuer invalid. */
+    memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES);
     assert_false(is_issued(&other));
     assert_int_equal(token_certify(&other, text, issuer.sign_pk, why),
                      0); /* Several peers may use one token. */

@@ -168,7 +168,9 @@ static void test_one_half_and_one_alone(void **state)
     assert_string_equal(o.text,
                         "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
                         "left before; no round skipped");
-    f.n_failed = 1; /* This failed member has the same model, which it could not store. */
+    /* A second member has ended with the same model but could not store it, so this peer is not
+     * alone. */
+    f.n_failed = 1;
     judged(&f, VERDICT_CONSENSUS, 0);
 }
 
@@ -330,7 +332,7 @@ static void test_peers_added_up(void **state)
     judged(&all, VERDICT_CONSENSUS, 0);
     p = (struct verdict_peer){
         .name = "peer-8", .died = true, .ended = true, .rounds_claimed = 100, .rounds_skipped = 50};
-    verdict_add_peer(&all, &p); /* The rounds of dead members do not count. */
+    verdict_add_peer(&all, &p); /* The rounds that a dead member claimed or skipped do not count. */
     p = (struct verdict_peer){.name = "peer-9", .left = true, .diverged = "went away"};
     verdict_add_peer(&all, &p); /* This peer was stopped, so it is no longer a member. */
     p = (struct verdict_peer){
@@ -346,8 +348,8 @@ static void test_peers_added_up(void **state)
     o = judged(&all, VERDICT_DIVERGED, 3);
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
-    /* This member did not end the run (it has no model), and its last loss is not finite. The loss
-     * makes the verdict "diverged", and the member is counted. */
+    /* The added member has no final model, and its last training loss is not finite. The loss makes
+     * the verdict "diverged". The member counts as dead. */
     p = (struct verdict_peer){.name = "peer-12", .infinite = true};
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);

@@ -106,9 +106,9 @@ static void test_states(void **state)
     outdir_close(&d);
 }
 
-/* Opening the FIFO must not block. Without O_NONBLOCK it would. In the place of a file that only the
- * end of the run writes, a directory would let the run fail at its end. A directory in the place of a
- * checkpoint counts as a damaged checkpoint. */
+/* If a file of a run is a FIFO, the directory must be refused without blocking in open(). If it is
+ * a directory, the run could not write the file at its end, so that is refused, too. Only a
+ * directory in the place of a checkpoint is accepted, as a damaged checkpoint. */
 static void test_only_regular_files_are_used(void **state)
 {
     static const char *const names[] = {"run.txt",
@@ -353,8 +353,9 @@ static void test_append(void **state)
     assert_true(holds("metrics.jsonl", "one\n"));
 }
 
-/* The torn last line and the line before it may be longer than the block that is read at a time,
- * and may end at the border of a block. */
+/* If the last line of metrics.jsonl is torn, it is removed before a line is appended. The torn line
+ * and the line before it may be longer than a block that is read at a time, and may end at the
+ * border of a block. */
 static void test_append_to_long_lines(void **state)
 {
     (void)state;

@@ -43,8 +43,8 @@ static void test_no_patience(void **state)
     assert_int_equal(retry_left_us(&r, 6 * s), 0);
 }
 
-/* If a failed attempt has taken longer than the time that was left, there must be no further
- * attempt. */
+/* If a failed attempt to store a model ends after the time limit for all attempts, no further
+ * attempt must be made. */
 static void test_late(void **state)
 {
     (void)state;

@@ -78,7 +78,8 @@ static void test_differences(void **state)
     }
 }
 
-/* Two long values begin alike: the message shows the part in which they differ. */
+/* Two run descriptions have long values that begin alike. The error message must show the part in
+ * which the values differ. */
 static void test_long_values(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void test_long_values(void **state)
     assert_non_null(strstr(why, "01 there, ...0"));
     assert_non_null(strstr(why, "02 here"));
     assert_true(strlen(why) < 160);
-    /* One of the two values is the beginning of the other. */
+    /* The value in one run description is the beginning of the value in the other. */
     snprintf(there, sizeof there, "topology=%0120d\n", 0);
     snprintf(here, sizeof here, "topology=%0120d,1\n", 0);
     assert_int_equal(run_identity_differ(there, here, why), 1);

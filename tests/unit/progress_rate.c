@@ -70,8 +70,8 @@ static void test_lines(void **state)
     assert_in_range(lines(3600, 0), 8, 11);
 }
 
-/* After the work of known amount, further work without a known end follows (`more`: how much of it
- * is done). A progress line is due each time that `more` has doubled. */
+/* After work of a known amount, further work without a known end follows. `more` is the part of the
+ * further work that is done. A progress line must be printed each time that `more` has doubled. */
 static void test_more(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* tests/unit/sim_averaged_momentum.c -- the momentum `averaged` in simulated nodes: momentum and models
- * follow the textbook in every round; no codec and no lost session changes the mean momentum; and a
- * death and a return. */
+/* tests/unit/sim_averaged_momentum.c -- the momentum `averaged` in simulated nodes: momentum and
+ * models follow the textbook in every round; no codec and no lost session changes the mean
+ * momentum; and a death and a return. */
 #include "nn/train/averaged_momentum.h"
 #include "sim_rig.h"
 
@@ -10,7 +10,7 @@ static const double mu = 0.9;
 
 /* ---- a bowl with that momentum ---- */
 
-static float momentum[PEERS][DIM]; /* Companion vector of each peer. */
+static float momentum[PEERS][DIM]; /* Momentum vector of each peer. */
 /* Momentum and model of each peer before the local steps of each round. */
 static float was_m[ROUNDS][PEERS][DIM], was_x[ROUNDS][PEERS][DIM];
 static uint32_t n_seen[ROUNDS]; /* Number of peers that trained the round. */
@@ -61,7 +61,8 @@ static void rig_averaged(struct rig *r, const char *topology, const char *codec,
     memset(n_seen, 0, sizeof n_seen);
 }
 
-/* Returns the largest difference between a[i][k] and b[i][k], or infinity if a value is not finite. */
+/* Returns the largest difference between a[i][k] and b[i][k], or infinity if a value is not
+ * finite. */
 static double apart(float a[PEERS][DIM], double b[PEERS][DIM])
 {
     double worst = 0;
@@ -144,8 +145,9 @@ static void equal_on_the_complete_graph(void **state)
 
 /* ---- the mean, with any codec and with lost sessions ---- */
 
-/* All peers have the same curvature, so the mean gradient depends on the mean of the models only. The
- * means of model and momentum are then those of one peer with the mean c of the optima. */
+/* All peers have the same curvature, so the mean gradient depends on the mean of the models only.
+ * The mean model and the mean momentum must then equal those of a single peer whose optimum is the
+ * mean of the optima. */
 static void mean_follows(const char *topology, const char *codec, double cut_rate)
 {
     struct rig r;
@@ -172,7 +174,8 @@ static void mean_follows(const char *topology, const char *codec, double cut_rat
             x -= (double)r.eta * m;
             far = fmax(far, fabs(m));
         }
-        /* The consensus phase changes no mean, either. */
+        /* The consensus phase must change neither the mean of the models nor the mean of the
+         * momenta. */
         for (uint32_t i = 0; i < PEERS; i++) {
             x_end += (double)rig_model(&r, i)[k] / PEERS;
             m_end += (double)momentum[i][k] / PEERS;

@@ -197,7 +197,7 @@ static void test_gamma_auto(void **state)
     static const struct
     {
         const char *compress;
-        uint64_t most; /* Largest allowed number of rounds: the measured number plus a quarter. */
+        uint64_t most; /* Largest allowed number of rounds: a quarter more than was measured. */
     } row[] = {{"qsgd:4", 36},
                {"sign:64", 61},
                {"topk:0.1", 124},

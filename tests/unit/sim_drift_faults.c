@@ -31,9 +31,11 @@ struct film
     uint64_t *last;  /* Per peer: last stored round of the consensus phase. */
     bool *moved;     /* Per peer: its model changed during round `last`. */
     bool *dead;
-    /* Number of published drifts that were compared. n_last: only drifts of the consensus phase. */
+    /* n_figures: number of published drifts that were compared with the exact drift. n_last: only
+     * drifts of the consensus phase. */
     uint32_t n_figures, n_last;
-    /* Number of progress reports, and of those without a known drift. */
+    /* n_seen: number of published progress reports. n_null: number of those whose drift is not
+     * known. */
     uint64_t n_seen, n_null;
     double worst, sum2, worst_relative, age;
     FILE *dump; /* File to which all compared drifts are written, to draw a picture. NULL: none. */
@@ -123,8 +125,8 @@ static void judge(uint32_t peer, const struct node_progress *p)
     double off = INFINITY, relative_off = 0, truth = 0;
     for (int how = 0; how < 4; how++) {
         double relative, xi = exact(peer, p->drift_round, how & 1, how & 2, &relative);
-        /* The published distance comes from sketches of float32 values, which cannot resolve a
-         * smaller distance. */
+        /* Smallest distance that sketches can measure, relative to the norm of the mean model.
+         * Sketches are computed from float32 values. */
         double norm = xi / relative, least = 1e-6;
         double here = xi == p->drift ? 0 : fabs(p->drift - xi) / fmax(xi, least * norm);
         if (here < off) {
@@ -286,8 +288,8 @@ static void test_cuts(void **state)
     static const struct
     {
         double rate;
-        /* Least number of published drifts to compare: on a ring and a torus in lock step, and on a
-         * ring without lock step. */
+        /* Least number of published drifts that must be compared with the exact drift. ring, torus:
+         * in lock step. async: on a ring without lock step. */
         uint32_t ring, torus, async;
     } table[] = {
         {0, 100, 100, 20},

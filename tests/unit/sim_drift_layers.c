@@ -7,7 +7,8 @@
 
 enum { PEERS = 8, DIM = 9000, ROUNDS = 60, LOOKS = 6, LAYERS = 5 };
 
-/* Ends of the layers. The first layer is so small that it is sent whole, the others as sketches. */
+/* Offset of the end of each layer, in floats. The first layer is so small that it is sent whole. Of
+ * the other layers, sketches are sent. */
 static const size_t ends[LAYERS] = {100, 1000, 3000, 5000, DIM};
 
 static struct layers layers;

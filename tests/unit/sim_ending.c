@@ -13,8 +13,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* With a quorum timeout of 1 s, the last peer soon continues alone. A hung peer is noticed after 2
- * s. */
+/* Sets a quorum timeout of 1 s, after which a last peer continues alone, and a straggler timeout of
+ * 2 s, after which a hung peer is no longer waited for. */
 static void impatient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
@@ -171,7 +171,7 @@ static void test_final_models_apart_mix_on(void **state)
     rig_close(&r);
 }
 
-/* Without faults, one attempt is enough. */
+/* Without faults, the first attempt of the finish protocol succeeds. */
 static void test_one_attempt_without_faults(void **state)
 {
     static const char *const topology[] = {"ring", "complete", "star"};
@@ -208,8 +208,8 @@ static void test_no_quorum(void **state)
     rig_close(&r);
 }
 
-/* Opens a ring of n peers over sessions, with exact gradients and with a configuration of its
- * own. */
+/* Opens a ring of n peers over sessions, with exact gradients. `configure` changes the
+ * configuration of each node. */
 static void open_without_noise(struct rig *r, uint32_t n,
                                void (*configure)(void *, uint32_t, struct node_config *))
 {
@@ -324,7 +324,8 @@ static void test_coming_back(void **state)
     }
 }
 
-/* Number of bytes of the last promise of each peer, and the callback that stores it. */
+/* For each peer: number of bytes of the last promise (the stored vote in the finish protocol), and
+ * the callback that stores it. */
 static struct kept_promise
 {
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
@@ -527,7 +528,8 @@ static void test_back_too_late(void **state)
     rig_close(&r);
 }
 
-/* Asserts that `peer` ends within 60 s as a peer that the run ended without. */
+/* Asserts that `peer` ends within 60 s, with the verdict that the run ended while the peer was
+ * away. */
 static void check_deserted(struct rig *r, uint32_t peer)
 {
     struct verdict_facts f;
@@ -539,8 +541,8 @@ static void check_deserted(struct rig *r, uint32_t peer)
         fail_msg("peer-%u: '%s'", peer, o.text);
 }
 
-/* A peer is stopped in the consensus phase, until the others have got a certificate and left. When it
- * continues, it must notice that they have left, and not wait for --quorum-timeout. */
+/* A peer is stopped in the consensus phase, until the others have got a certificate and left. When
+ * it continues, it must notice that they have left, and not wait for --quorum-timeout. */
 static void test_deserted(void **state)
 {
     (void)state;
@@ -562,8 +564,9 @@ static void test_deserted(void **state)
     }
 }
 
-/* The first peer with a frozen model is cut off before there is a certificate, until the others have
- * got one and left. When the network works again, it must notice that they have left. */
+/* A peer freezes its model when it waits for the certificate. The first such peer is cut off until
+ * the others have got a certificate and left. When the network works again, the first peer must
+ * notice that the others have left. */
 static void test_frozen_and_deserted(void **state)
 {
     struct rig r;
@@ -598,8 +601,8 @@ static void test_frozen_and_deserted(void **state)
     rig_close(&r);
 }
 
-/* A run of one peer must end at once after training. No other member can answer the finish protocol,
- * so the peer must not wait for it. */
+/* A run of one peer must end at once after training. No other member can answer the finish
+ * protocol, so the peer must not wait for it. */
 static void test_single_peer(void **state)
 {
     static const enum run_policy policies[] = {RUN_SYNC, RUN_SSP, RUN_ASYNC};

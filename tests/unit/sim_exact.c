@@ -72,9 +72,9 @@ static double naive_error2(const double *x)
     return rig_error2(y, PEERS, DIM);
 }
 
-/* Checks that in every round the spread of the models before local steps equals the textbook's.
- * With --overlap 0 models are averaged after the local steps, with --overlap 1 before them (Lian et
- * al. 2017, algorithm 1). */
+/* Checks that the spread of the models before local steps equals the spread of the textbook
+ * computation in every round. With --overlap 0 models are averaged after the local steps, with
+ * --overlap 1 before them (Lian et al. 2017, algorithm 1). */
 static void as_naive(const char *topology, const char *compress, double gamma, double step,
                      enum run_overlap overlap, double tolerance)
 {

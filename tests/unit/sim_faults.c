@@ -133,8 +133,8 @@ static void test_last_one_standing(void **state)
     run_until(&r, 8 * SECOND);
     for (uint32_t i = 1; i < 4; i++)
         sim_kill(r.world, i);
-    /* Peer 2 is not a neighbour of peer 0 at first. Its death is noticed only after the ring has
-     * closed without peers 1 and 3. */
+    /* Peers 0 and 2 are not neighbours at first. Peer 0 notices the death of peer 2 only after the
+     * ring has been rebuilt without peers 1 and 3. */
     run_until(&r, 32 * SECOND);
     assert_int_equal(rig_progress(&r, 0).n_live, 1);
     assert_true(rig_progress(&r, 0).round > 400);
@@ -220,7 +220,7 @@ static void test_straggler(void **state)
     rig_close(&r);
 }
 
-/* Times that nodes saw: the last time of each node, and the largest error of any. */
+/* last_us: time of the last event at each node, by the node's own clock, in microseconds. */
 struct clocks
 {
     struct rig *rig;

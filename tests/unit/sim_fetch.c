@@ -176,7 +176,8 @@ static void test_as_good(void **state)
     assert_true(join_within(&r, 60 * SECOND) > 0);
     double d2 = distance(&r, joiner, UINT32_MAX);
     print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
-    /* The model that the joining peer fetched is some rounds old, and the others have moved on. */
+    /* The fetched model is some rounds old and the others have trained further, so the joining peer
+     * may be farther from the mean than they are. */
     assert_true(d2 < 4);
     assert_int_equal(n_struck, 0);
     /* The last pieces of the model may be requested from two sources. */
@@ -231,14 +232,16 @@ static void test_one_piece(void **state)
             first += n_struck;
             rig_close(&r);
             if (n_struck > 0)
-                break; /* The joining peer had requested the piece from the Byzantine source. */
+                /* The joining peer requested the changed piece from the Byzantine source, and has
+                 * reported that source. */
+                break;
         }
     }
     assert_int_equal(first, n_places);
 }
 
-/* One of two sources sends wrong data, so the two contradict each other. The peer must discard the
- * pieces of the wrong one. */
+/* One of two sources sends wrong data, so the two sources contradict each other. The joining peer
+ * must discard the pieces of the source that is wrong. */
 static void test_liar_of_two(void **state)
 {
     (void)state;
@@ -253,8 +256,8 @@ static void test_liar_of_two(void **state)
     }
 }
 
-/* During the transfer of the model one source dies and one stops. Their missing pieces must come
- * from the other sources. */
+/* During the transfer of the model one source dies and another one stops. The pieces that they have
+ * not sent must come from the other sources. */
 static void test_lost_sources(void **state)
 {
     struct rig r;

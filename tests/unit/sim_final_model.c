@@ -135,9 +135,9 @@ static void test_full_for_ever(void **state)
     assert_in_range(over_us, 10 * SECOND, 13 * SECOND);
 }
 
-/* The disk is full until the end, and the --quorum-timeout of 600 s exceeds the time for which the
- * others wait for a member that has not finished, which is two thirds of --quorum-timeout and
- * SCHEDULE_STALL_US. */
+/* The disk is full until the end, and --quorum-timeout is 600 s. The others wait for a member that
+ * has not finished for two thirds of --quorum-timeout plus SCHEDULE_STALL_US, which is less than
+ * 600 s. */
 static void test_others_wait_no_longer(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void test_others_wait_no_longer(void **state)
     assert_in_range(over_us, 419 * INT64_C(1000000), 423 * INT64_C(1000000));
 }
 
-/* Without a consensus phase there is no certificate: the others end when peer 0 reports its end, and
- * no later than SCHEDULE_STALL_US. Peer 0 must report that it has failed before that. */
+/* Without a consensus phase there is no certificate: the others end when peer 0 reports its end,
+ * and no later than SCHEDULE_STALL_US. Peer 0 must report that it has failed before that. */
 static void test_without_consensus_phase(void **state)
 {
     (void)state;

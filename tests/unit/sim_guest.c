@@ -16,8 +16,8 @@ struct neighbours
     uint64_t n_mixed;
 };
 
-/* Number of open instances of this mixer and number of its mixes, over all peers. They show that
- * the run used this mixer. */
+/* Over all peers: number of times that this mixer was opened minus closed, and number of times that
+ * it mixed models. They show that the run used this mixer. */
 static uint64_t n_open, n_mixed;
 
 static int open_neighbours(struct mixing *m, const struct mixing_config *config)
@@ -52,7 +52,7 @@ static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message
     return codec == DELTA_RUN && mixing_decodes(m, codec, message, n);
 }
 
-/* Sets the replica to the model that was sent. */
+/* Sets the replica of the sender to the model in its message. */
 static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                   float *replica)
 {

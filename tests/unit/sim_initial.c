@@ -36,8 +36,8 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
  * shorter, gets the number 3. */
 static bool relabel;
 
-/* Changes the number of a received piece. The number precedes the key, `certified` and the head
- * of the payload. */
+/* Changes the piece number in a received MODEL message. Between the number and the floats are the
+ * key, `certified` and the length of the payload. */
 static void give_number(const struct wire_message *m, uint8_t *floats, uint8_t other)
 {
     uint8_t *number = floats - (m->model.payload.n > UINT16_MAX ? 5 : 3) - 3;
@@ -239,8 +239,8 @@ static void test_who_serves_wrong_bytes_is_not_believed(void **state)
         assert_memory_equal(x, rig_model(&r, 2), DIM * sizeof *x);
         rig_close(&r);
     }
-    /* Wrong bytes were refused in one of the cases only, because only in this case the last peer
-     * first asked the peer that serves wrong bytes. */
+    /* Wrong bytes were refused in one case only: the case in which the last peer first asked the
+     * peer that serves them. */
     assert_int_equal(refused, 1);
     free(x);
 }
@@ -257,7 +257,8 @@ static void test_a_single_liar_is_waited_out(void **state)
     liar = 0;
     rig_open(&r);
     sim_run_to(r.world, 100 * INT64_C(1000000));
-    /* The last peer asks the peer that serves wrong bytes again from time to time. */
+    /* From time to time the last peer again requests the model from the peer that serves wrong
+     * bytes. */
     assert_in_range(n_refused, 2, 4);
     assert_true(first[0] == 0 && first[1] == 0);
     liar = PEERS;
@@ -472,7 +473,7 @@ static void test_who_meets_two_runs_joins_one(void **state)
         assert_int_equal(n_pieces[4], PIECES);
         assert_true(rig_progress(&r, 4).joined_round > 0);
         /* Peer 4 has joined one of the two runs. Peer 4 and the peers of the other run must report
-         * each other once. */
+         * once that their runs differ. */
         assert_in_range(n_strange, 1, 4);
         for (uint32_t i = 0; i < PEERS; i++) {
             int code = 1;

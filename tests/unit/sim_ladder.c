@@ -168,8 +168,8 @@ static void test_same_seed(void **state)
     }
 }
 
-/* Each sender chooses the codec level of its deltas. Peers with different codec levels must understand
- * each other, also without lock step and with lost sessions. */
+/* Each sender chooses the codec level of its deltas. Peers with different codec levels must
+ * understand each other, also without lock step and with lost sessions. */
 static void test_asynchronous(void **state)
 {
     struct rig r;

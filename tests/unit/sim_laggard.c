@@ -95,8 +95,8 @@ static void check(const struct rig *r, uint32_t peer, enum verdict_kind kind, ui
         fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, verdict_word(kind), n_among);
 }
 
-/* The peer returns while the finished peers still run, and must take over their model and their
- * consensus. */
+/* The killed peer returns while the finished peers still run. The peer must take their model, and
+ * must end with the verdict consensus. */
 static void test_comes_back_in_time(void **state)
 {
     (void)state;
@@ -111,7 +111,8 @@ static void test_comes_back_in_time(void **state)
         run_for(&r, 120 * (int64_t)SECOND);
         check(&r, last, VERDICT_CONSENSUS, plans[k].n);
         struct node_progress p = rig_progress(&r, last);
-        /* The returned peer joined after the last round and has trained no round since. */
+        /* The restarted peer joined after the last round of training, so it has trained no
+         * round. */
         assert_true(p.joined_round == ROUNDS && p.rounds_done == 0);
         sim_drift(r.world, &c);
         assert_true(c.trained.relative <= plans[k].drift);

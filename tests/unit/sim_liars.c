@@ -90,8 +90,8 @@ static void false_sketches_hold_up_nobody(void **state)
                 double says = rig_progress(&r, p).relative_drift, is = c.trained.relative;
                 struct verdict_facts f;
                 node_facts(sim_node(r.world, p), &f);
-                /* A peer that has fetched a certified model has no drift figure about it, but its
-                 * verdict has the distance of the certificate. */
+                /* A peer that has fetched a certified model has not measured the drift of that
+                 * model. Its verdict contains the distance in the certificate instead. */
                 if (isnan(says) && !f.uncertified)
                     says = f.distance;
                 /* A peer need not report the drift if it is below float rounding. */

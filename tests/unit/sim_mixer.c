@@ -75,8 +75,8 @@ static void test_other_graphs(void **state)
     assert_true(ring.error <= 0.05 && torus.error <= 1e-3);
 }
 
-/* Returns how many peers have moved their model towards other models, which only a peer with a
- * gamma has done. */
+/* Returns how many peers have moved their model towards other models. Only such a peer reports a
+ * consensus step size gamma. */
 static uint32_t n_corrected(const struct rig *r)
 {
     uint32_t count = 0;
@@ -88,8 +88,8 @@ static uint32_t n_corrected(const struct rig *r)
     return count;
 }
 
-/* If the models are equal already, the consensus phase only has to establish this. If they are
- * certainly apart, the phase moves them together without waiting for an estimate of their distance.
+/* If the models are equal already, the consensus phase only has to measure that. If they certainly
+ * differ, the phase moves the models together without waiting for an estimate of their distance.
  * The target of the last row is below rounding errors, so that the distance of even equal models
  * exceeds it. */
 static void test_last_phase(void **state)
@@ -185,8 +185,8 @@ static void test_death_and_return(void **state)
         rig_open(&r);
         run_until(&r, 10 * SECOND);
         sim_kill(r.world, 2);
-        /* Peer 2 is away for 1 s (k = 0) or 15 s (k = 1). Only after 15 s do the others take it for
-         * dead. */
+        /* Peer 2 is away for 1 s in the first case (k = 0), and for 15 s in the second. Only in the
+         * second case do the other peers declare it dead. */
         run_until(&r, (k == 0 ? 11 : 25) * SECOND);
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);

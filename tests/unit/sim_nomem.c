@@ -28,7 +28,8 @@ enum { ALLOC_STEP = 1 };
 static bool inside;    /* True while code of a node runs. */
 static size_t n_calls; /* Number of allocations by nodes since the run began. */
 static size_t failing; /* Number of the allocation that is made to fail. 0: none. */
-/* Number of allocations after `failing` that are also made to fail. */
+/* Number of further allocations, after the one with the number `failing`, that are also made to
+ * fail. */
 static size_t failing_behind;
 static long live; /* Number of blocks of memory that are allocated now. */
 

@@ -182,9 +182,9 @@ static void other_mixers_follow_diloco(void **state)
 
 /* ---- rounds that are not in lock step ---- */
 
-/* Peers have different speeds. They do not wait for each other, wait at a limit of staleness, or do
- * different numbers of local steps. In each case the sum of the models must equal the sum of all
- * outer steps. */
+/* Peers have different speeds. In the cases, peers do not wait for each other, wait if a neighbour
+ * is too many rounds behind, or do different numbers of local steps. In each case the sum of the
+ * models must equal the sum of all outer steps. */
 static void the_sum_is_that_of_the_outer_steps(void **state)
 {
     static const struct
@@ -257,7 +257,8 @@ static int make_bad(void *self, uint32_t peer, const struct run *run, struct tra
     return err;
 }
 
-/* After a rollback the momentum would contain the update that diverged, so it must be 0. */
+/* A rollback must set the outer momentum to 0, because otherwise the momentum would contain the
+ * update that diverged. */
 static void a_rollback_resets_the_momentum(void **state)
 {
     struct rig r;
@@ -282,7 +283,8 @@ static uint64_t first_round; /* Round of the joiner's first local steps. */
 /* Squared norm |u|^2 of the outer momentum at the joiner's first local steps: of the joiner, and
  * the mean over the others. */
 static double joiner_u2, donors_u2;
-/* Squared distances of the outer momentum u from the mean u of the others. */
+/* Squared distance of the outer momentum u from the mean u of the other peers: of the joiner, and
+ * the mean over the others. */
 static double joiner_dist2, donors_dist2;
 /* Factor by which the pieces of the outer momentum u are multiplied on their way to the joiner. 1:
  * they are unchanged. */

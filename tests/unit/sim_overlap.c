@@ -250,7 +250,8 @@ static void evaluations_come_later(void **state)
     }
 }
 
-/* With overlap the number of bytes must stay the same, because deltas need no further messages. */
+/* Peers must send as many bytes with overlap as without, because overlap needs no further
+ * messages. */
 static void nothing_more_is_sent(void **state)
 {
     uint64_t bytes[2] = {0, 0};

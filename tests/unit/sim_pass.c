@@ -172,8 +172,8 @@ static void test_one_pass(void **state)
     one_pass(11, "star", "base:2");
 }
 
-/* Training already makes averaging passes, with another graph than the consensus phase or with the
- * same. */
+/* Exact averaging passes are already made in training. The graphs of training and of the consensus
+ * phase differ or are the same. */
 static void test_passes_all_along(void **state)
 {
     (void)state;
@@ -221,7 +221,8 @@ static void test_late_and_slow(void **state)
     }
 }
 
-/* The consensus phase may also have another graph that does not change by round. */
+/* In the consensus phase the graph may differ from the graph of training, even if it does not
+ * change by round. */
 static void test_another_graph(void **state)
 {
     static const char *const last[] = {"complete", "exponential", "ring"};

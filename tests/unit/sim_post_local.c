@@ -1,6 +1,6 @@
 /* tests/unit/sim_post_local.c -- local SGD in simulated nodes, also with rounds of one step at the
- * beginning (post-local SGD) or at the end, on logistic regression. Models must equal the textbook's
- * in every round, with every mixer. */
+ * beginning (post-local SGD) or at the end, on logistic regression. Models must equal the
+ * textbook's in every round, with every mixer. */
 #include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
@@ -21,7 +21,8 @@ static double label(uint32_t i, size_t row)
     return (entry(i, row, 0) + 0.5 * entry(i, row, 1) > 0) == (i % 2 == 0) ? 1 : -1;
 }
 
-/* Makes one SGD step: x -= rate * gradient of log(1 + exp(-y a.x)) for the row of this step. */
+/* Makes one SGD step of logistic regression: x -= rate * gradient of log(1 + exp(-y a.x)). Step
+ * number `step` uses data row `step` mod ROWS, with features a and label y. */
 static void logistic_step(uint32_t i, uint64_t step, double x[DIM])
 {
     size_t row = (size_t)(step % ROWS);
@@ -145,10 +146,11 @@ static void test_textbook(void **state)
     as_naive("dpsgd", "ring", STEPS, 0, ENDS);
     as_naive("choco", "ring", STEPS, BEGINS, ENDS);
     as_naive("choco", "star", 2 * STEPS, 1, 1);
-    as_naive("choco", "ring", STEPS, 0, ROUNDS); /* The whole run as with one local step. */
+    /* Every round is among the last rounds, which have one local step each. */
+    as_naive("choco", "ring", STEPS, 0, ROUNDS);
 }
 
-/* --overlap 1 must not change the number of steps of each round. */
+/* With --overlap 1 each round must have as many local steps as without overlap. */
 static void test_overlap(void **state)
 {
     (void)state;

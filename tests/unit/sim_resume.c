@@ -8,7 +8,8 @@
 #include "sim_rig.h"
 #include "test_share.h"
 
-enum { SEEDS = 33, TOLD = 14 }; /* Seeds of each plan, see test_share.h. */
+/* SEEDS, TOLD: number of seeds for each plan. test_share.h says which of them run. */
+enum { SEEDS = 33, TOLD = 14 };
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 
 /* Settings of a simulated run. */

@@ -32,8 +32,8 @@ struct rig_peer
 {
     struct rig *rig;
     uint32_t index;
-    /* True: the next evaluation on all samples, which is that of the final model, changes the model
-     * by 2 % of its length, to simulate an error of the memory. */
+    /* True: the next evaluation on all samples changes the model by 2 % of its length, to simulate
+     * a memory error. That evaluation is the one of the final model. */
     bool changes;
 };
 
@@ -46,7 +46,9 @@ struct rig
     float eta, noise;
     uint64_t quiet_from; /* From this round on, the noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
-    float scale;   /* Size of the random numbers from which statistics are made. */
+    /* Factor of the random numbers of which a simulated batch consists. The model's means and
+     * variances are computed from these batches. */
+    float scale;
     float lowest;  /* Smallest variance that a local step has found in its model. */
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */
     struct rig_peer *peers;
@@ -60,8 +62,8 @@ struct rig
     uint64_t n_errors; /* Number of rounds whose error is in error2. */
     struct sim_world *world;
     bool quiet; /* True: the test provokes error messages, so they are not printed. */
-    /* loud: all messages of the peers are printed. lost: peer `dead` has died and is not counted.
-     * */
+    /* loud: all messages of the peers are printed. lost: peer `dead` has died, so its model is not
+     * counted. */
     bool loud, lost;
     uint32_t dead;
 };

@@ -1,6 +1,6 @@
-/* tests/unit/sim_round_momentum.c -- quasi-global and DecentLaM momentum in simulated nodes: the
- * textbook's distances in every round, with different mixers; lossy codecs; and lost sessions, a
- * death and a return. */
+/* tests/unit/sim_round_momentum.c -- quasi-global and DecentLaM momentum in simulated nodes. With
+ * different mixers, the distance of the models equals that of a textbook computation in every
+ * round. Also tested are lossy codecs, lost sessions, a death and a return. */
 #include "gossip/mixers/mixer.h"
 #include "nn/train/decentlam.h"
 #include "nn/train/quasi_global.h"
@@ -95,8 +95,8 @@ static void naive_begin(struct naive *v, const char *topology)
     graph_close(&g);
 }
 
-/* Makes one round: local steps, then the exchange, then an update of the momentum buffer. The update
- * uses the change of the model by local steps and exchange together. qg: Lin et al. 2021.
+/* Makes one round: local steps, then the exchange, then an update of the momentum buffer. The
+ * update uses the change of the model by local steps and exchange together. qg: Lin et al. 2021.
  * decentlam: the momentum is then added to the model (decentlam.h). */
 static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
 {

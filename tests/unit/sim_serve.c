@@ -245,9 +245,9 @@ static void test_staleness(void **state)
 
 /* ---- faults ---- */
 
-/* A worker or the server dies at various times. The dead process stays away, returns at once as it
- * was, or returns as a new process without a checkpoint. The models of the live peers must end
- * within the target of the consensus distance. */
+/* A worker or the server dies at various times. The dead process stays away, restarts with its
+ * identity, or restarts as a new peer. The models of the live peers must end within the target of
+ * the consensus distance. */
 static void test_deaths_and_restarts(void **state)
 {
     enum { N = 5 };

@@ -2,9 +2,9 @@
 #include "sim_rig.h"
 #include "test_share.h"
 
-/* Tests phases in which each round brings the models closer by only about 2 %, so that an early end
- * would show. The exact distance must be under the target, but not so far that the phase could have
- * ended long before. */
+/* Tests consensus phases in which each round reduces the distance of the models by only about 2 %.
+ * A phase that ends one round too early then misses the target. The exact distance must be under
+ * the target, but not far under it, because then the phase should have ended earlier. */
 static void slow_end(const char *topology, uint32_t n, double gamma, double target)
 {
     struct rig r;

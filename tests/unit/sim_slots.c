@@ -27,7 +27,7 @@ struct world
     struct state state;
     uint64_t beat;   /* Step of the last checkpoint that the peer tried to write, stored or not. */
     uint64_t kept;   /* Step of the last checkpoint that was reported as stored. 0: none. */
-    uint64_t before; /* Step of the checkpoint that was reported as stored before `kept`. */
+    uint64_t before; /* Step of the second last checkpoint that was reported as stored. 0: none. */
     char error[FILE_ERROR_MAX];
 };
 

@@ -1,5 +1,5 @@
-/* tests/unit/sim_sma.c -- mixer sma in simulated nodes: comparison with the update of the paper,
- * deaths, restarts, and lost sessions. */
+/* tests/unit/sim_sma.c -- mixer sma in simulated nodes: comparison with the update of synchronous
+ * model averaging (gossip/collectives/sma.h), deaths, restarts, and lost sessions. */
 #include "gossip/collectives/sma.h"
 #include "sim_rig.h"
 

@@ -39,8 +39,9 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
     return relative;
 }
 
-/* Runs a cluster in which nearly a third of the deltas are lost with their sessions. Returns how
- * often a statistic of a peer between two rounds had a pending change. */
+/* Runs a cluster in which nearly a third of the deltas are lost with their sessions. After each
+ * simulated event, counts the statistics of all peers that have a pending change. Returns the sum
+ * of these counts. */
 static uint64_t cut(const char *topology, const char *compress, enum run_policy policy,
                     uint64_t seed)
 {
@@ -153,7 +154,7 @@ static void test_estimate(void **state)
         }
         for (uint64_t t = 30; t < ROUNDS - 20; t++) {
             if (with.estimate[t] == 0)
-                continue; /* No measurement of the drift began at this round. */
+                continue; /* No measurement of the consensus distance began at round t. */
             double ratio = with.estimate[t] / sqrt(with.error2[t] / 8);
             if (!(fabs(ratio - 1) <= worst))
                 worst = fabs(ratio - 1);

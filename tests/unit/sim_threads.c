@@ -7,7 +7,9 @@ enum { N = 9, DIM = 257 };
 
 struct seen
 {
-    struct rig rig; /* First member of the struct, because the trainer's `self` points to it. */
+    /* `rig` must be the first member of the struct, because the `self` of the trainer points to
+     * it. */
+    struct rig rig;
     uint64_t figures;
     /* Number of jobs of each thread, written by that thread only. */
     uint32_t threads[THREAD_POOL_MAX];

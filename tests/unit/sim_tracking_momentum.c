@@ -1,7 +1,7 @@
-/* tests/unit/sim_tracking_momentum.c -- Momentum Tracking in simulated nodes: models and corrections
- * follow the textbook in every round; the sum of the corrections stays 0 with any codec, lost
- * sessions, a rollback, a death, a return and a restart; and peers with different data reach the
- * minimum of their mean loss at a constant learning rate. */
+/* tests/unit/sim_tracking_momentum.c -- Momentum Tracking in simulated nodes: models and
+ * corrections follow the textbook in every round; the sum of the corrections stays 0 with any
+ * codec, lost sessions, a rollback, a death, a return and a restart; and peers with different data
+ * reach the minimum of their mean loss at a constant learning rate. */
 #include "nn/math/state.h"
 #include "nn/train/tracking_momentum.h"
 #include "sim_rig.h"
@@ -19,9 +19,10 @@ static float was_c[LONG][PEERS][DIM], was_x[LONG][PEERS][DIM];
 static float last_x[PEERS][DIM]; /* Model of each peer before the latest local steps. */
 static bool seen[LONG][PEERS];   /* True: the peer trained the round. */
 static double curvature[PEERS];
-static bool nesterov, corrects; /* corrects false: local momentum. */
-static uint64_t bad_round;      /* Round in which training of peer 3 diverges. UINT64_MAX: none. */
-static uint32_t n_back;         /* Number of rollbacks. */
+/* corrects: momentum tracking is used. false: local momentum is used. */
+static bool nesterov, corrects;
+static uint64_t bad_round; /* Round in which training of peer 3 diverges. UINT64_MAX: none. */
+static uint32_t n_back;    /* Number of rollbacks. */
 
 static void local_steps(const struct rig_peer *p, const struct optimiser_step *step, float *grad,
                         uint32_t n_steps)
@@ -79,7 +80,8 @@ static void rolled_back(void *self)
     n_back++;
 }
 
-/* A process that starts has vectors of zeros. The memory is that of the process before. */
+/* A trainer of a new process begins with vectors of zeros, and uses the memory that the former
+ * process allocated. */
 static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {
@@ -143,8 +145,9 @@ static uint32_t count(uint64_t round)
     return n;
 }
 
-/* Returns the largest float of the mean of c over the peers that trained the round. Sets *length to
- * the largest float of all c. */
+/* c is the correction vector of a peer. Returns the largest absolute value of a float in the mean
+ * of c over the peers that trained the round. Sets *length to the largest absolute value in c of
+ * any of these peers. */
 static double mean_correction(uint64_t round, double *length)
 {
     double worst = 0;
@@ -165,7 +168,7 @@ static double mean_correction(uint64_t round, double *length)
 
 static double x[PEERS][DIM], u[PEERS][DIM], c[PEERS][DIM], mean_d[PEERS][DIM];
 
-/* The local steps of a round, from the formulas of the paper. */
+/* Makes the local steps of one round in double precision, by the formulas of momentum tracking. */
 static void textbook_steps(const struct rig *r, uint32_t n_steps)
 {
     for (uint32_t i = 0; i < PEERS; i++)
@@ -355,7 +358,8 @@ static void is_conserved(const char *what, uint64_t round, uint32_t n)
                  count(round), n, mean, length);
 }
 
-/* The training of a peer diverges once, long after the model to which it returns. */
+/* The training of one peer diverges once. The last good model, to which the peer returns, is many
+ * rounds old. */
 static void test_rollback(void **state)
 {
     struct rig r;
@@ -393,7 +397,9 @@ static void rig_faulty(struct rig *r)
     rig_open(r);
 }
 
-/* A peer dies. The others share what is left, without the flows from and to the dead peer. */
+/* A peer dies. Each edge stores its flow, the sum of the changes that its exchanges made to the
+ * correction. The neighbours of the dead peer subtract the flows of their edges to it, so that the
+ * sum of the corrections is 0 again. */
 static void test_death(void **state)
 {
     struct rig r;
@@ -462,8 +468,9 @@ static void test_resume(void **state)
     }
 }
 
-/* All processes are restarted from checkpoints, and then one dies. Its neighbours must take back
- * flows that their checkpoints contain. */
+/* All processes are restarted from checkpoints, and later one peer dies. Each edge stores its flow,
+ * the sum of the changes that its exchanges made to the correction. The neighbours of the dead peer
+ * must subtract the flows of their edges, which their checkpoints contain. */
 static void test_death_after_resume(void **state)
 {
     struct rig r;
@@ -483,7 +490,8 @@ static void test_death_after_resume(void **state)
 }
 
 /* One process is restarted from a checkpoint that is older than the state of its neighbours, so its
- * edges are reset. Later it dies: the neighbours must take back the flows since the reset only. */
+ * edges are reset. Later the process dies. An edge's flow is the sum of its changes to the
+ * correction. The neighbours must subtract only the flow since the reset. */
 static void test_one_resumes(void **state)
 {
     struct rig r;

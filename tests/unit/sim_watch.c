@@ -1,6 +1,6 @@
-/* tests/unit/sim_watch.c -- however many peers die at once, the others must notice soon and close
- * the graph. This also holds if the sessions of the dead peers do not end but fall silent. No live
- * peer may be taken for dead. */
+/* tests/unit/sim_watch.c -- however many peers die at once, the others must notice soon and rebuild
+ * the graph without them. This also holds if the sessions of the dead peers do not end but fall
+ * silent. No live peer may be taken for dead. */
 #include "sim_rig.h"
 
 #include "peer/node/state.h"
@@ -28,8 +28,8 @@ static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
                                                                  : -1;
 }
 
-/* Returns whether each live peer knows n_live members, and the ring is closed over these
- * members. */
+/* Returns whether each live peer knows n_live members and has exactly two open edges, as in a
+ * closed ring of these members. */
 static bool repaired(const struct rig *r, uint32_t n_live)
 {
     for (uint32_t i = 0; i < r->config.n_peers; i++)

@@ -2,8 +2,8 @@
  *
  * A release build runs all cases. A build with sanitizers takes about ten times as long, and runs
  * one of SANITIZED_SHARE cases. The environment variable TEST_SHARE=N selects one of N cases in
- * any build: tests/run sets it to 3, and TEST_SHARE=1 runs all cases. SEED=N replays one seed, so it
- * also selects all cases. */
+ * any build: tests/run sets it to 3, and TEST_SHARE=1 runs all cases. SEED=N replays one seed, so
+ * it also selects all cases. */
 #ifndef TESTS_UNIT_TEST_SHARE_H
 #define TESTS_UNIT_TEST_SHARE_H
 

@@ -301,8 +301,8 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* An end of an edge that is rewired may get its former place again. The upper bound of the
-     * number of ends that stay is therefore larger by 8. */
+    /* A rewired end of an edge may be drawn at the vertex that it had before. The test counts such
+     * an end as not rewired. The upper bound is therefore larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
     /* Before edges are rewired, this ring has the diameter 250. */
@@ -312,7 +312,8 @@ static void test_small_world(void **state)
     for (uint32_t v = 0; v < 30; v++)
         assert_true(graph_degree(&g, v) == 6 && has_edge(&g, v, (v + 3) % 30));
     graph_close(&g);
-    g = build("small-world:6,0.5", 7, SEED); /* With as few as 7 peers, this graph is complete. */
+    /* A small-world graph of only 7 peers with 6 neighbours each is complete. */
+    g = build("small-world:6,0.5", 7, SEED);
     assert_int_equal(n_edges(&g), 21);
     graph_close(&g);
     expect_spectrum("small-world:2,0", 64, (1 + 2 * cos(2 * pi / 64)) / 3, -1.0 / 3);
@@ -347,8 +348,8 @@ static void test_momentum(void **state)
         double m = spectrum_momentum(&s);
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
-        /* At the best momentum, the quadratic equation of root_of() has two equal roots. A rounding
-         * error of 1e-16 under its square root then becomes 1e-8. */
+        /* At the best momentum, the quadratic equation that root_of() solves has two equal roots. A
+         * rounding error of 1e-16 under the square root then becomes 1e-8. */
         if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)

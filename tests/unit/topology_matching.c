@@ -1,6 +1,6 @@
-/* tests/unit/topology_matching.c -- schedules in which a peer has one partner per round: their
- * matchings, the contraction of a pass, which schedules are exact, and which families consist of
- * pairs. */
+/* tests/unit/topology_matching.c -- schedules in which a peer has one partner per round: the pairs
+ * of each round, how much a pass contracts the differences, which schedules average exactly, and in
+ * which families every round consists of pairs. */
 #include "tests/unit/test_share.h"
 #include "topology/round_schedule.h"
 #include "topology/topology.h"
@@ -170,8 +170,8 @@ static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint3
     assert_int_equal(r.n_rounds, orders * bits);
     expect_matchings(&r, spec);
     assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
-    /* In each order of the peers, round k has as many pairs as round k of "one-peer-exponential".
-     * */
+    /* In each order of the peers, round k must have as many pairs as round k of
+     * "one-peer-exponential". */
     for (uint32_t k = 0; k <= r.n_rounds; k++)
         assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
     assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);
@@ -212,10 +212,10 @@ static void test_each_order_is_exact(void **state)
     }
 }
 
-/* rotation:R runs the rounds of one-peer-exponential in R orders of the peers: first by number, then
- * in random orders. In a round of a random order each pair of peers must be matched equally often. The
- * test draws 3,000 schedules and counts the pairs of the first round of the second order. Each count
- * must be within five standard deviations of its expected value. */
+/* rotation:R runs the rounds of one-peer-exponential in R orders of the peers: first by number,
+ * then in random orders. In a round of a random order each pair of peers must be matched equally
+ * often. The test draws 3,000 schedules and counts the pairs of the first round of the second
+ * order. Each count must be within five standard deviations of its expected value. */
 static void test_orders_are_uniform(void **state)
 {
     enum { N = 8, DRAWS = 3000 };

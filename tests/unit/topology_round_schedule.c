@@ -57,8 +57,8 @@ static u128 gcd(u128 a, u128 b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* Returns the common denominator D, which the comment at the top of this file defines. 0: D n is
- * not less than the product of the primes. */
+/* Returns D, the product over all rounds of the common denominator of the round's weights. 0: D n
+ * is not less than the product of the primes. */
 static u128 denominator(const struct round_schedule *r)
 {
     u128 limit = (u128)primes[0] * primes[1], all = 1;
@@ -94,8 +94,8 @@ static void multiply(const struct round_schedule *r, uint32_t round, uint64_t p,
     }
 }
 
-/* Returns whether every element of the product of n_rounds rounds, from round `begin` on, is 1/n
- * modulo p. */
+/* Multiplies the mixing matrices of n_rounds rounds, from round `begin` on. Returns whether every
+ * element of the product is 1/n modulo p. */
 static bool is_mean(const struct round_schedule *r, uint32_t begin, uint32_t n_rounds, uint64_t p)
 {
     size_t n2 = (size_t)r->n * r->n;

@@ -82,8 +82,7 @@ static void test_star(void **state)
     }
 }
 
-/* The spectral gaps of some graphs must have these values, for which the algorithms were designed.
- * */
+/* The spectral gaps of some graphs must have known values. */
 static void test_known_gaps(void **state)
 {
     (void)state;

@@ -69,7 +69,8 @@ static void test_a_new_start_appends_or_replaces(void **state)
     expect_content(path, "# hearsay trace\nfour\n");
 }
 
-/* Lines are in the file before it is closed, so that a killed process leaves them. */
+/* Each line is written to the file at once, so that the file is complete if the process is
+ * killed. */
 static void test_lines_are_written_at_once(void **state)
 {
     struct trace_file f;
@@ -119,7 +120,8 @@ static void test_other_files_are_not_touched(void **state)
     refuse(path_of("missing/trace"), false, -ENOENT, "No such file");
 }
 
-/* A file that the command has read is refused, even if it is a trace. */
+/* A trace must not replace a file that the command has read, even if that file is an older
+ * trace. */
 static void test_an_input_is_refused(void **state)
 {
     char path[128];

@@ -54,8 +54,8 @@ static void test_levels_have_names(void **state)
     assert_int_equal(level, NOTE_ERROR);
 }
 
-/* Dates agree with the C library, for days around the ends of years, centuries and February, and for
- * random times up to the year 9999. */
+/* Dates agree with the C library, for days around the ends of years, centuries and February, and
+ * for random times up to the year 9999. */
 static void test_dates_are_those_of_the_library(void **state)
 {
     static const int64_t special[] = {0,          951782399,  951782400,  951868800,   1709164800,

@@ -1,5 +1,5 @@
-/* tests/unit/trace_world.c -- the trace of simulated peers: order, phases, ends, and independence of
- * the number of threads. */
+/* tests/unit/trace_world.c -- the trace of simulated peers: order, phases, ends, and independence
+ * of the number of threads. */
 #include "peer/trace/trace.h"
 
 #include "sim_rig.h"
@@ -112,7 +112,7 @@ static void test_steps_are_in_order(void **state)
     free(w.text);
 }
 
-/* Jobs on other threads do not change the trace, and each run has the same one. */
+/* The number of worker threads does not change the trace. */
 static void test_threads_do_not_matter(void **state)
 {
     struct writer a, b;

@@ -45,7 +45,8 @@ struct fake
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
-    uint32_t link[FAKE_LINKS]; /* Links of the LINK_UP events, in their order. */
+    /* Numbers of the links whose sessions were established, in the order of the LINK_UP events. */
+    uint32_t link[FAKE_LINKS];
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer at the other end of the most recent link. */
     bool dialled;
     uint32_t tag;
@@ -304,7 +305,7 @@ static inline void fake_close(struct fake *f)
     FAKE_RUN_UNTIL(uv_driver_done(f->driver));
     uv_driver_close(f->driver);
     channel_identity_close(&f->identity);
-    packet_pool_close(&f->pool); /* Asserts that every packet was returned. */
+    packet_pool_close(&f->pool); /* This call asserts that every packet was returned to the pool. */
 }
 
 /* Opens the drivers a and b. b dials a. Returns when both have received LINK_UP. */

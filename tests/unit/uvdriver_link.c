@@ -301,8 +301,9 @@ static void test_wrong_key(void **state)
     close_both();
 }
 
-/* Reserves a port of the loopback on which no process listens. No other process can listen there
- * while the returned descriptor is open, although other tests use random free ports. */
+/* Reserves a port of the loopback interface on which no process listens. No other process can
+ * listen there while the returned descriptor is open, although other tests use random free
+ * ports. */
 static int hold_deaf_port(char address[32])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -405,7 +406,8 @@ static void test_leash_of_no_use(void **state)
 
 /* ---- Files ----------------------------------------------------------- */
 
-/* The node must receive the result of a model write in the same step. */
+/* The node must receive the result of storing a model before the step that asked for it returns to
+ * the event loop. */
 static void test_kept_or_not(void **state)
 {
     (void)state;

@@ -77,8 +77,8 @@ static void on_ripe(struct uv_resolve *r, const union uv_address *a, uint32_t n)
     n_answers++;
 }
 
-/* A numeric address is resolved without a thread and without the loop. Nevertheless, the result is
- * never delivered within the call. */
+/* A numeric address is resolved without a thread and without the event loop. Nevertheless,
+ * uv_resolve_start() never delivers the result itself. */
 static void test_numeric_needs_no_lookup(void **state)
 {
     (void)state;
@@ -95,8 +95,8 @@ static void test_numeric_needs_no_lookup(void **state)
     assert_int_equal(n_answers, 1);
 }
 
-/* A numeric address in the bootstrap list needs no lookup. Its result must nevertheless be delivered by
- * a later event, as that of a lookup is. */
+/* A numeric address in the bootstrap list needs no lookup. Its result must nevertheless be
+ * delivered by a later event, like the result of a lookup. */
 static void test_numeric_seed(void **state)
 {
     (void)state;
@@ -142,7 +142,8 @@ static void test_spare(void **state)
     assert_int_equal(init_loop(), 0);
     with_limit(RLIMIT_NOFILE, 9, init_loop, -EMFILE);
     assert_int_equal(init_loop(), 0);
-#ifndef HEARSAY_SANITIZED /* In builds with sanitizers, threads need more memory than this limit. */
+/* In builds with sanitizers, threads need more memory than the limit that this test sets. */
+#ifndef HEARSAY_SANITIZED
     with_limit(RLIMIT_AS, 1 << 20, uv_spare_pool, -EAGAIN);
 #endif
     assert_int_equal(uv_spare_pool(), 0);
@@ -288,8 +289,8 @@ static struct packet *model;
 static uint32_t seen_up, seen_session, seen_message, seen_end;
 static size_t seen_bytes;
 
-/* Script of the peer: expects HELLO of an observer first, then answers STATUS_REQ with a MODEL in
- * the bulk lane. */
+/* Plays the peer to which the observer connects. It expects a HELLO of an observer first, then
+ * answers STATUS_REQ with a MODEL message in the bulk lane. */
 static void peer_script(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
     static struct wire_batch batch;
@@ -306,7 +307,7 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_int_equal(m.type, WIRE_STATUS_REQ);
     struct wire_model answer = {.round = 7, .payload = {model->bytes, model->len}};
-    /* The first message of this script has random contents, which the client must ignore. */
+    /* First, the peer sends a message with random contents, which the client must ignore. */
     fx->sends[fx->n_sends++] =
         (struct node_send){.link = ev->link, .head = noise, .n_head = sizeof noise};
     fx->sends[fx->n_sends++] =

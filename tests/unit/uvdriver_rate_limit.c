@@ -62,8 +62,8 @@ static void test_each_address_pays_for_itself(void **state)
     rate_limit_init(&c, &limits, 2, 0);
     assert_in_range(welcome(&c, &flood, 1000, 0), 119, 121);
     assert_true(rate_limit_is_thick(&c, 999));
-    /* The total rate is exceeded, and all connections come at the same moment. Each address is
-     * therefore limited to its own burst. */
+    /* Connections from all addresses together exceed their total rate, and all come at the same
+     * moment. Each address is therefore limited to its own burst. */
     uint32_t n_far = 0, n_near = 0;
     for (int i = 0; i < 40; i++) {
         n_far += rate_limit_knock(&c, &far, 999) == RATE_LIMIT_WELCOME;
@@ -104,8 +104,8 @@ static void test_what_one_address_is(void **state)
     }
 }
 
-/* A thousand other addresses do not displace a busy address from the table, where it would get a
- * new bucket. */
+/* A thousand other addresses do not displace a busy address from the table. Otherwise, the busy
+ * address would get a new token bucket. */
 static void test_full_table(void **state)
 {
     (void)state;
@@ -212,7 +212,8 @@ static void test_the_key_opens_in_a_crowd(void **state)
         fd[i] = connect_from("127.0.0.1:0");
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 60);
     assert_true(uv_driver_counts(a.driver)->refused >= 55);
-    /* The first message of a dial may arrive too late, so b dials until one arrives in time. */
+    /* The first message of a connection may arrive too late to be accepted, so b dials until one is
+     * accepted. */
     for (uint32_t i = 1; a.n_up == 0; i++) {
         fake_dial(&b, a.address, i);
         FAKE_RUN_UNTIL(a.n_up == 1 || b.n_dial_failed == i);

@@ -104,9 +104,9 @@ static void note_order(struct fake *f, const struct node_event *ev, struct node_
         order[f->n_recv - 1] = ev->recv.bytes[0];
 }
 
-/* A chunk with a control message may have room left. The chunk must not be filled with bulk
- * messages while another control message waits. Two chunks may be in transit, so the third message
- * is the first to wait. */
+/* Messages are sent in chunks. A chunk with a control message may have room left, which bulk
+ * messages must not use while another control message waits. Two chunks may be in transit, so the
+ * third message is the first to wait. */
 static void test_bulk_waits_for_all_control(void **state)
 {
     (void)state;
@@ -226,7 +226,8 @@ static void test_late_wake_reads_first(void **state)
     fake_meet(&a, &b, 1);
     memset(order, 0, sizeof order);
     ask_control(2, MESSAGE);
-    fake_poke(&b); /* After this call, the bytes are in the receive buffer of a's socket. */
+    /* When fake_poke() returns, the bytes are in the receive buffer of a's socket. */
+    fake_poke(&b);
     a.asks.wake_us = uv_worker_clock_us() - 10 * 1000 * 1000;
     fake_poke(&a);
     a.n_timer = 2;
@@ -290,8 +291,8 @@ static void test_slots_kept_for_dialling(void **state)
     close(fd[0]);
     close(fd[1]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 2);
-    /* The session that driver a has dialled takes one slot. Of the two slots of the closed
-     * connections, only one is therefore free for a waiting connection. */
+    /* Two connections were closed, which frees two slots. The session that driver a has dialled
+     * takes one, so only one waiting connection is accepted. */
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 5);
     for (int i = 2; i < 6; i++)
         close(fd[i]);

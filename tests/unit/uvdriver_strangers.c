@@ -56,8 +56,8 @@ static int connect_raw(void)
     return fd;
 }
 
-/* Behaves like one of eight kinds of strangers, selected by i. Some of them keep the connection
- * open until the deadline. */
+/* Behaves like one of eight kinds of unauthenticated clients, selected by i. Some of them keep the
+ * connection open until the deadline. */
 static void knock(int fd, uint32_t i)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: peer\r\n\r\n"
@@ -75,21 +75,22 @@ static void knock(int fd, uint32_t i)
         n = write(fd, http, sizeof http);
         break;
     case 2:
-        break; /* The stranger sends nothing. */
+        break; /* An unauthenticated client sends nothing. */
     case 3:
         n = write(fd, junk, 1);
-        break; /* The stranger sends a single byte. */
+        break; /* An unauthenticated client sends a single byte. */
     case 4:
         n = shutdown(fd, SHUT_WR);
-        break; /* The stranger closes its sending side early. */
+        break; /* An unauthenticated client closes its sending side early. */
     case 5:
         n = write(fd, junk, CHANNEL_MSG1);
-        break; /* The bytes have the length of a first message, but random contents. */
+        break; /* The bytes have the length of a first handshake message, but random contents. */
     case 6:
-        n = write(fd, junk, CHANNEL_MSG1 - 1); /* The first message is one byte too short. */
+        /* The first handshake message is one byte too short. */
+        n = write(fd, junk, CHANNEL_MSG1 - 1);
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
         break;
-    case 7: { /* The stranger resets the connection. */
+    case 7: { /* An unauthenticated client resets the connection. */
         struct linger linger = {.l_onoff = 1};
         n = setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
         break;
@@ -183,7 +184,7 @@ static size_t bytes_back(int fd)
     return n;
 }
 
-/* A copy of a recorded first message gets no second answer. */
+/* A first handshake message that was recorded and is sent a second time gets no answer. */
 static void test_recorded_message_is_answered_once(void **state)
 {
     (void)state;
@@ -305,7 +306,8 @@ static void test_no_file_descriptors(void **state)
     uint32_t n = 0;
     open_with_session(FAKE_GENEROUS_MS);
     for (n = 0; n < 4; n++)
-        /* The connections wait in the backlog, because the loop does not run before hold_all(). */
+        /* The event loop does not run yet, so these connections are still unaccepted when
+         * hold_all() takes all file descriptors. */
         fd[n] = connect_raw();
     uint32_t n_hold = hold_all(hold, &before);
     ping(a.n_recv);
@@ -340,7 +342,7 @@ static void test_no_descriptor_for_the_copy(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-/* If the socket cannot listen, the call fails and leaves no handle in the loop. */
+/* If the driver's socket cannot listen, uv_driver_open() fails and leaves no handle in the loop. */
 static void test_no_socket_to_listen_on(void **state)
 {
     (void)state;

@@ -147,7 +147,8 @@ static int listen_at(int family, uint16_t *port)
     return fd;
 }
 
-/* Time to wait for a connection. A busy kernel may answer late even on the loopback. */
+/* Time to wait for a connection, in milliseconds. A busy kernel may answer late even on the
+ * loopback interface. */
 enum { ANSWER_MS = 200 };
 
 /* Returns whether a connection from address `from` is established within ANSWER_MS. */
@@ -239,7 +240,7 @@ static void test_who_comes_through_stands(void **state)
      * socket had inherited the filter. */
     assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
-    /* On the loopback, the byte arrives at once. */
+    /* On the loopback interface, send() returns only when the byte has arrived. */
     assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1);
     close(there);
     close(accepted);
@@ -266,7 +267,8 @@ static void test_both_families(void **state)
 
 /* ---- The acceptor ---- */
 
-/* A peer under a flood filters the address, and removes the filter when the flood is over. */
+/* During a flood from one address, a peer filters that address. The peer removes the filter when
+ * the flood is over. */
 static void test_the_door_sieves(void **state)
 {
     (void)state;

@@ -5,9 +5,10 @@
 #include "peer/uv/session.h"
 
 static struct fake a, b;
-static struct uplink_bursts heard; /* Sum of all bursts that b's node has received. */
+/* Sum of all bursts (periods of continuous sending) that were reported to b's node. */
+static struct uplink_bursts heard;
 static double least_rtt_us;
-static uint32_t n_heard; /* Number of events in which b's node received bursts. */
+static uint32_t n_heard; /* Number of events that reported bursts to b's node. */
 
 static void note_carried(struct fake *f, const struct node_event *ev, struct node_effects *fx)
 {
@@ -109,8 +110,8 @@ static void test_acknowledged_at_once(void **state)
     fake_part(&a, &b);
 }
 
-/* The driver reports bursts, its measurements of the bandwidth of a link, to the node at most once per
- * second, even if rounds are shorter than a second. */
+/* The driver reports bursts, its measurements of the bandwidth of a link, to the node at most once
+ * per second, even if rounds are shorter than a second. */
 static void test_once_a_second(void **state)
 {
     (void)state;
@@ -123,7 +124,8 @@ static void test_once_a_second(void **state)
     fake_part(&a, &b);
 }
 
-/* Unless the node asks for the measured bandwidth, it receives no bursts. */
+/* Unless the node asks for the measured bandwidth, it receives no reports of bursts (periods of
+ * continuous sending). */
 static void test_off(void **state)
 {
     static const enum node_uplink uplink[] = {NODE_UPLINK_OFF, NODE_UPLINK_RATE};

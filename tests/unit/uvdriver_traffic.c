@@ -72,7 +72,7 @@ static void test_full(void **state)
     expect(&t, 1, 0, 0); /* Peer 1 was counted least recently, so its row was replaced. */
     expect(&t, 2, 3, 5);
     expect(&t, 100000, 5, 6);
-    add(&t, 1, 7, 8); /* Peer 1 gets a new row, with counts from 0. */
+    add(&t, 1, 7, 8); /* Peer 1 gets a new row of the traffic table, with counts from 0. */
     expect(&t, 1, 7, 8);
     expect(&t, 2, 0, 0);
 }

@@ -142,7 +142,8 @@ static void test_others_answer(void **state)
     fake_part(&a, &b);
 }
 
-/* Connects to the peer `a` and sends a first message with the right cluster key. Returns the socket. */
+/* Connects to the peer `a` and sends a first message with the right cluster key. Returns the
+ * socket. */
 static int knock_with_key(void)
 {
     struct channel c;
@@ -166,8 +167,8 @@ static uint64_t n_strangers(void)
     return uv_driver_counts(a.driver)->strangers;
 }
 
-/* Handshakes with the right key do not finish: the dialling end closes before its message is read,
- * closes after the reply, or sends nothing more. */
+/* The dialling end has the right key, but ends the handshake early. It closes the connection before
+ * its message is read, or after the reply. */
 static void test_handshakes_that_do_not_end(void **state)
 {
     (void)state;
@@ -200,7 +201,8 @@ static void test_a_slow_handshake(void **state)
     fake_open(&b);
     int fd = knock_with_key();
     FAKE_RUN_UNTIL(n_strangers() == 1);
-    /* The deadline may pass before the message is read; then no line is logged. */
+    /* If the deadline of the handshake passes before the first message is read, no line is
+     * logged. */
     if (a.n_notes == 1)
         assert_non_null(strstr(a.note, "did not finish the handshake in time"));
     assert_null(strstr(a.note, "older"));

@@ -39,7 +39,8 @@ struct world
     int n_done;
 };
 
-static struct world w; /* Static, because a writer thread that was abandoned may still use it. */
+/* The test state is static, because a writer thread that was abandoned may still use it. */
+static struct world w;
 
 static int slow_create(void *self, const char *name)
 {
@@ -182,8 +183,8 @@ static void test_kept(void **unused)
         given = w.state.bytes;
         assert_int_equal(uv_writer_keep(&w.writer, &w.state, &label), 0);
         assert_true(w.state.bytes != given && w.state.n == 0 && w.state.n_sections == 0);
-        /* From the second write on, the writer returns the memory of the previous checkpoint to the
-         * state, which uses it again. */
+        /* Writer and state exchange buffers. From the second write on, the state gets the buffer of
+         * the previous checkpoint. */
         assert_true((w.state.bytes != NULL) == (i > 1));
         wait_until_done(i);
         assert_int_equal(w.result.err, 0);
