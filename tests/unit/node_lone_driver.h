@@ -33,12 +33,13 @@ struct lone_actor
     bool answers; /* The actor accepts dials of the node. */
     /* The actor accepts dials only at the address with this index in its record. */
     uint32_t nth;
-    bool follows;     /* The actor behaves as an honest peer. false: it is silent. */
-    bool goes_on;     /* The actor does not finish when the node does. */
-    uint64_t started; /* Rounds done according to its HELLO. 0: the run has not begun. */
-    uint64_t ahead;   /* Number of rounds that is added to the run_round of the actor's messages. */
-    bool lies;        /* The actor's next delta has a wrong replica hash. */
-    bool blind;       /* The actor sends no sketches. */
+    bool follows; /* The actor behaves as an honest peer. false: it is silent. */
+    bool goes_on; /* The actor does not finish when the node does. */
+    /* Number of rounds that the actor has done according to its HELLO. 0: the run has not begun. */
+    uint64_t started;
+    uint64_t ahead; /* Number of rounds that is added to the run_round of the actor's messages. */
+    bool lies;      /* The actor's next delta has a wrong replica hash. */
+    bool blind;     /* The actor sends no sketches. */
     /* The actor confirms, when the node asks it, that it has just heard another member. */
     bool vouches;
     uint64_t nonce;
@@ -80,7 +81,7 @@ struct lone_actor
     uint32_t model_piece; /* Number of the model piece in the last MODEL message to the actor. */
     /* Key with which the sketches in the last MODEL message were drawn. 0: no sketches. */
     uint64_t model_key;
-    uint8_t last[8192]; /* Payload of the last delta. */
+    uint8_t last[8192]; /* Payload of the last delta that the actor received. */
     size_t n_last;
 };
 

@@ -173,8 +173,8 @@ static void test_orders_of_two(void **state)
     lone_close(w);
 }
 
-/* A model request that arrives while a job runs is served when the job is done. This holds although
- * the node then waits in lock step, possibly for the neighbour that asks. */
+/* A model request that arrives while a job runs is served when the job is done, even if the node
+ * then waits in lock step for the neighbour that asks. */
 static void test_order_between_jobs(void **state)
 {
     (void)state;
@@ -212,8 +212,8 @@ static void test_model_of_its_round(void **state)
     orders(w, 0, round);
     while (lone_progress(w).round + 1 < round)
         lone_run(w, LONE_STEP_US / 4);
-    /* The next local step belongs to the round whose model was requested. It must not change the
-     * model that is sent. */
+    /* The next local step belongs to the round whose model was requested. The model that is sent
+     * must not include this step. */
     w->pull = 0.5f;
     lone_run(w, 5 * LONE_STEP_US);
     assert_int_equal(a->n_model, 1);
@@ -294,9 +294,9 @@ static void test_pieces_of_one_copy(void **state)
 
 /* ---- models that the node receives ---- */
 
-/* A node that joins late requests the model's only piece from the member that has done most rounds.
- * If no answer comes, it asks the next member as well, each member once. After 20 s without an
- * answer it asks the first one again. */
+/* A node that joins late requests the model's only piece from the member that has done the most
+ * rounds. If no answer comes, the node asks the next member as well, each member once. After 20 s
+ * without an answer it asks the first member again. */
 static void test_donors(void **state)
 {
     (void)state;

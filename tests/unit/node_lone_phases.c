@@ -39,7 +39,7 @@ static void test_rounds_add_up(void **state)
     for (int at_once = 0; at_once < 2; at_once++) {
         struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        /* Two neighbours make the claim, because the node would not believe a single one. */
+        /* Two neighbours claim to be ahead, because the node would not believe a single claim. */
         w->actor[0].ahead = w->actor[1].ahead = 500;
         if (at_once)
             lone_open(w);

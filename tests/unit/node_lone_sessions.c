@@ -71,7 +71,7 @@ static void test_dead_session_gives_way(void **state)
         struct lone *w = training_with(LOW_ID);
         lone_disconnect(w, w->actor[0].link, false);
         w->actor[0].follows = false;
-        /* This session was dialled by the peer with the smaller id. */
+        /* The first session was dialled by the peer with the smaller id. */
         int first = lone_connect(w, 0, false, 0);
         lone_hello(w, 0);
         if (silent) {

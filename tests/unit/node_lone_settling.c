@@ -180,8 +180,8 @@ static void test_last_exchange_of_a_neighbour(void **state)
     lone_says(w, 0, out, wire_put_ping(out, sizeof out, &last));
     lone_run(w, 5 * SECOND);
     assert_int_equal(lone_progress(w).exchanges, n_exchanges + 1);
-    /* The node does not know the distance. It waits for the finish protocol, which does not
-     * answer. */
+    /* The node does not know the consensus distance, so it waits for the finish protocol, which
+     * does not answer. */
     struct record finished = a->record;
     finished.state = RECORD_FINISHED;
     finished.incarnation++;

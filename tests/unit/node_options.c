@@ -326,7 +326,7 @@ static void test_file(void **state)
     static const char *const set[] = {"HEARSAY_BATCH", "8", "HEARSAY_SEED", "6", NULL};
     environment = set;
     accept_(&runner, "--config f --seed 9");
-    /* --key, which is required, has its value from the file. */
+    /* The required option --key has its value from the file. */
     assert_string_equal(options_text(&o, "key"), "from-file");
     assert_true(options_given(&o, "lr"));
     assert_string_equal(run_flags_value(&o.run, "lr"), "0.1");

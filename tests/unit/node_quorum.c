@@ -216,8 +216,7 @@ static void test_replaced(void **state)
     members_close(m);
 }
 
-/* Returns whether member `number` is a voter, that is a member that counts in the size of the
- * quorum. */
+/* Returns whether member `number` is a voter, that is a member that counts for the quorum. */
 static bool votes(const struct quorum *q, const struct members *m, uint32_t number)
 {
     bool voter[WIRE_MEMBERS_MAX];
@@ -270,8 +269,8 @@ static void test_voters(void **state)
     }
 }
 
-/* A new member with the name of an absent voter must vote in place of this voter. The new member's
- * vote must end when the voter is back. */
+/* A voter is a member that counts for the quorum. A new member with the name of an absent voter
+ * must count instead of this voter. When the voter is back, the new member must no longer count. */
 static void test_name_is_taken_over(void **state)
 {
     (void)state;
@@ -295,7 +294,7 @@ static void test_name_is_taken_over(void **state)
     members_close(m);
 }
 
-/* If all initial members have left, the others are the voters. */
+/* If all initial members have left, the other members count for the quorum instead. */
 static void test_no_initial_member_is_left(void **state)
 {
     (void)state;

@@ -58,7 +58,8 @@ static void mixers_are_the_tables(void **state)
     assert_int_equal(n_choices, n);
 }
 
-/* --compress auto chooses among codec levels, which only the mixer CHOCO supports. */
+/* The value `auto` of --compress chooses among codec levels, which only the mixer CHOCO
+ * supports. */
 static void auto_is_of_choco(void **state)
 {
     (void)state;
@@ -167,8 +168,8 @@ static void flags_of_another_mixer_are_refused(void **state)
     }
 }
 
-/* --overlap layer sends a layer before all gradients are known. Settings that need all of them,
- * such as --clip or --local-steps auto, are refused. */
+/* With --overlap layer, a layer is sent before all gradients are known. Settings that need all of
+ * them, such as --clip or --local-steps auto, are refused. */
 static void layers_must_stand_when_they_are_done(void **state)
 {
     static const struct
@@ -276,8 +277,8 @@ static void orphans_may_join(void **state)
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
         assert_true(run_flags_orphan(&f, why));
         assert_string_equal(why, error);
-        /* A flag that the own run does not use is compared with the run that the peer joins, as any
-         * other flag. */
+        /* When a peer joins a run, each of its flags is compared with that run, even a flag that
+         * needs another flag, which was not given. */
         set(&good, own[i][2], own[i][3]);
         set(&good, own[i][0], own[i][1]);
         r = make(&good);
@@ -294,7 +295,7 @@ static void orphans_may_join(void **state)
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    /* --drift-target needs --compress auto, which is the default. */
+    /* The flag --drift-target needs --compress auto, which is the default. */
     set(&f, "drift-target", "0.5");
     assert_false(run_flags_orphan(&f, why));
     assert_true(make(&f).drift_target == 0.5);
@@ -354,8 +355,8 @@ static void only_images_are_augmented(void **state)
     }
 }
 
-/* --byzantine B needs 2 B + 2 neighbours of every peer, lock step, and a mixer of models. The error
- * message names graphs with enough neighbours. */
+/* With --byzantine B, every peer needs 2 B + 2 neighbours, and the run needs lock step and a mixer
+ * of models. The error message names graphs with enough neighbours. */
 static void tolerance_wants_neighbours(void **state)
 {
     (void)state;
@@ -413,7 +414,8 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
-/* --final-topology is accepted with some settings of other flags, and refused with others. */
+/* The flag --final-topology is accepted with some settings of other flags, and refused with
+ * others. */
 static void last_phase_has_a_graph(void **state)
 {
     static const struct
@@ -583,7 +585,8 @@ static void flags_over_a_run(void **state)
     set(&given, "lr", "0.5");
     assert_int_equal(run_with_flags(&made, &r, &given, error), 0);
     assert_true(sgd_values(&made)->lr == 0.5 && made.seed == 77 && made.rounds == r.rounds);
-    set(&given, "mixer", "average"); /* --mixer average with async is refused. */
+    /* The combination of --mixer average with --policy async is refused. */
+    set(&given, "mixer", "average");
     set(&given, "policy", "async");
     assert_int_equal(run_with_flags(&made, &r, &given, error), -EINVAL);
 }

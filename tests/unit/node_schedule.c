@@ -377,8 +377,8 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    /* If the worker of the neighbour hangs, this peer does not wait for the exchange that began
-     * before it came under the target. */
+    /* An exchange began before this peer came under the target. If the worker of the neighbour
+     * hangs, this peer does not wait for that exchange. */
     e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }

@@ -562,8 +562,8 @@ static void test_leaving_and_finishing_are_said(void **state)
     rig.standing.finished = true;
     sessions_say_finished_all(rig.s);
     assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
-    /* The test sends the PING that the node has just sent back to it. The node must then count the
-     * peer as finished. */
+    /* The test returns the node's own PING to the node, which must then count the peer as
+     * finished. */
     sessions_ping(rig.s, l, &m.ping);
     assert_true(l->finished && rig.n_finished == 1);
     step_at(rig.env.now_us);

@@ -106,9 +106,9 @@ static void test_states(void **state)
     outdir_close(&d);
 }
 
-/* If a file of a run is a FIFO, the directory must be refused without blocking in open(). If it is
- * a directory, the run could not write the file at its end, so that is refused, too. Only a
- * directory in the place of a checkpoint is accepted, as a damaged checkpoint. */
+/* If a file of a run is a FIFO, the directory must be refused without blocking in open(). A
+ * directory in the place of such a file is refused, too, because the run would fail when it writes
+ * the file. Only a directory in the place of a checkpoint is accepted, as a damaged checkpoint. */
 static void test_only_regular_files_are_used(void **state)
 {
     static const char *const names[] = {"run.txt",

@@ -272,8 +272,8 @@ static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
     /* With these settings the consensus phase lasts longer than an edge stays closed. */
     r.config.run.final_drift = 1e-12;
     rig_run(&r, UINT64_MAX);
-    /* An edge is tried three times in training, which ends before the fourth trial, and once more
-     * in the consensus phase. */
+    /* An edge that was closed for distrust is tried again three times in training, which ends
+     * before the fourth time, and once more in the consensus phase. */
     assert_int_equal(n_notes, 4 * (3 + 1));
     assert_true(sim_now_us(r.world) > 20 * 1000 * 1000);
     rig_close(&r);

@@ -226,8 +226,8 @@ static void note_warning(void *self, uint32_t peer, const struct node_note *note
     snprintf(told[peer], sizeof told[peer], "%s", note->text);
 }
 
-/* The local steps of two peers drive their models apart. Each peer must get a warning with the new
- * gamma, and both ends must use the same gamma. */
+/* The local steps of two peers drive their models apart. Each peer must get a warning that names
+ * the new gamma, and both ends must use the same gamma. */
 static void runs_away(double gamma, const char *text)
 {
     struct rig r;

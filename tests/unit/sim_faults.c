@@ -91,10 +91,11 @@ static void test_rejoin(void **state)
     rejoin(20 * SECOND, RUN_ASYNC);
 }
 
-/* The network is slow, and both neighbours of peer 4 stop. Its edges to them are paused until they
- * count as dead. Peer 4 must not train at full speed meanwhile: if it did, it could do the rest of
- * the run in a second, and the others would skip these rounds. Afterwards the number of events must
- * be normal, which shows that the timer that slowed peer 4 down has stopped. */
+/* The network is slow, and both neighbours of peer 4 stop. The edges between peer 4 and these
+ * neighbours are paused until the neighbours count as dead. Peer 4 must not train at full speed
+ * meanwhile: otherwise, it could do the rest of the run in a second, and the others would skip
+ * these rounds. Afterwards the number of events must be normal, which shows that the timer that
+ * slowed peer 4 down has stopped. */
 static void test_nobody_runs_away_alone(void **state)
 {
     struct rig r;

@@ -16,8 +16,8 @@ struct neighbours
     uint64_t n_mixed;
 };
 
-/* Over all peers: number of times that this mixer was opened minus closed, and number of times that
- * it mixed models. They show that the run used this mixer. */
+/* n_open: number of open instances of this mixer. n_mixed: number of times that they mixed models.
+ * Both are sums over all peers, and show that the run used this mixer. */
 static uint64_t n_open, n_mixed;
 
 static int open_neighbours(struct mixing *m, const struct mixing_config *config)

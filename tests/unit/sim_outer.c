@@ -15,7 +15,7 @@ static const double lr = 0.7, mu = 0.9;
 /* ---- what is recorded ---- */
 
 static double mean[ROUNDS][DIM]; /* Mean of the models before the local steps of each round. */
-/* Per peer: outer momentum by the definition, and sum of its outer steps. */
+/* Per peer: outer momentum, computed by its definition, and sum of the outer steps. */
 static double momentum[PEERS][DIM], moved[PEERS][DIM];
 static uint64_t done[PEERS];      /* Number of rounds that each peer has trained so far. */
 static uint32_t n_rounds[ROUNDS]; /* Number of peers that have trained each round. */

@@ -172,8 +172,8 @@ static void test_one_pass(void **state)
     one_pass(11, "star", "base:2");
 }
 
-/* Exact averaging passes are already made in training. The graphs of training and of the consensus
- * phase differ or are the same. */
+/* Exact averaging passes are already made in training. In one case the graphs of training and of
+ * the consensus phase differ, in the other case they are the same. */
 static void test_passes_all_along(void **state)
 {
     (void)state;

@@ -195,8 +195,8 @@ static void test_all_are_killed(void **state)
 
 /* ---- all peers are asked to stop ---- */
 
-/* Asks all peers to stop, each up to 20 ms after the one before, as Ctrl-C of `local` does. All
- * must store a checkpoint of the same step. Then restarts them. */
+/* Asks all peers to stop, each up to 20 ms after the previous one, as `hearsay local` does after
+ * Ctrl-C. All must store a checkpoint of the same step. Then restarts them. */
 static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
 {
     int64_t now = sim_now_us(r->world);

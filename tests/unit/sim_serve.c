@@ -86,8 +86,8 @@ static void code(struct naive *v, const float *x, const float *from, float *to)
     compress_apply(v->codec, v->bytes, len, to);
 }
 
-/* Makes one round of pushes (updates to the server) and pulls (the new model). With `memory`, a
- * worker adds to its push what earlier pushes left out. With `last`, the pull is not compressed. */
+/* Makes one round of pushes (updates to the server) and pulls (the new model). memory: a worker
+ * adds to its push what earlier pushes left out. last: the pull is not compressed. */
 static void naive_round(struct naive *v, const struct rig *r, bool memory, bool last)
 {
     uint32_t n = r->config.n_peers;

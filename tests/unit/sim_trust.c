@@ -55,8 +55,8 @@ static void open_scene(struct rig *r, const struct scene *s)
 }
 
 /* A peer that looks like an outlier is excluded for some time and then tried again. Row 1: training
- * ends before that. Row 2: training continues for long after that. Row 3: the late peer skips
- * thousands of rounds, which the others do together. */
+ * ends before this second try. Row 2: training continues for long after the second try. Row 3: the
+ * late peer skips thousands of rounds, which the others do together. */
 static const struct scene scenes[] = {
     {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
     {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},

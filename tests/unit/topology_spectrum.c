@@ -82,7 +82,7 @@ static void test_star(void **state)
     }
 }
 
-/* The spectral gaps of some graphs must have known values. */
+/* The spectral gaps of some graphs must equal known values. */
 static void test_known_gaps(void **state)
 {
     (void)state;

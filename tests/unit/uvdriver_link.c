@@ -22,7 +22,7 @@ static void close_both(void)
     }
 }
 
-/* Driver b dials driver a, with tag 77. */
+/* Driver b dials driver a. 77 is the tag by which events name the dial. */
 static void connect_both(void)
 {
     fake_meet(&a, &b, 77);
@@ -406,7 +406,7 @@ static void test_leash_of_no_use(void **state)
 
 /* ---- Files ----------------------------------------------------------- */
 
-/* The node must receive the result of storing a model before the step that asked for it returns to
+/* A node that asks the driver to store its model must receive the result at once, without a turn of
  * the event loop. */
 static void test_kept_or_not(void **state)
 {
@@ -451,7 +451,8 @@ static void hang(void)
     uv_sem_wait(&released);
 }
 
-/* If a job hangs when the driver stops, its thread cannot be joined. The driver must report it. */
+/* If a job hangs when the driver stops, its thread cannot be joined. The driver must report the
+ * hung job. */
 static void test_stop_while_a_job_hangs(void **state)
 {
     (void)state;

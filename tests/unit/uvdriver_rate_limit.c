@@ -104,8 +104,8 @@ static void test_what_one_address_is(void **state)
     }
 }
 
-/* A thousand other addresses do not displace a busy address from the table. Otherwise, the busy
- * address would get a new token bucket. */
+/* A thousand other addresses must not displace a busy address from the table, because the busy
+ * address would then get a new, full token bucket. */
 static void test_full_table(void **state)
 {
     (void)state;

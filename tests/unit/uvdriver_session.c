@@ -326,7 +326,8 @@ static void client_ended(void *self, uint32_t tag, uint32_t session)
 static bool client_done(void *self)
 {
     (void)self;
-    /* The peer runs in the same thread as the client, so the test must run its loop. */
+    /* The peer runs in the same thread as the client, so the test must run the event loop of the
+     * peer. */
     uv_run(&fake_loop, UV_RUN_NOWAIT);
     return seen_end > 0;
 }

@@ -19,7 +19,8 @@ static void test_twice(void **state)
         {SIGTERM, BEGIN, false},
         {SIGTERM, BEGIN, true},
         {SIGTERM, BEGIN + UV_TWICE_US - 1, true},
-        /* Echoes of a signal do not extend the interval after the first signal. */
+        /* A repeated signal counts as an echo only within UV_TWICE_US of the first signal. Echoes
+         * do not extend that interval. */
         {SIGTERM, BEGIN + UV_TWICE_US, false},
         {SIGTERM, BEGIN + UV_TWICE_US + 1, true},
         /* A signal with another number counts as a new request. */
