@@ -313,8 +313,8 @@ static void test_bulk_limit(void **state)
 /* ---- the consensus phase ---- */
 
 /* In lock step a new measurement of the consensus distance (a window) starts with the consensus
- * phase, even if the previous one started shortly before, because its result must describe models
- * that no longer train. The tag of a sketch names the window to which the sketch belongs. */
+ * phase, even if another one started shortly before. The new measurement must describe models that
+ * no longer train. The tag of a sketch names the window to which the sketch belongs. */
 static void test_window_of_the_last_phase(void **state)
 {
     (void)state;

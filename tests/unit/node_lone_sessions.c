@@ -61,8 +61,8 @@ static void test_second_session(void **state)
     }
 }
 
-/* A session of a new process of the neighbour replaces that of its dead predecessor, and a new
- * session replaces a silent one. Without this rule the older session would be kept, because the
+/* A session of a new process of the neighbour replaces the session of its dead predecessor, and a
+ * new session replaces a silent one. Without this rule the older session would be kept, because the
  * peer with the smaller id dialled it. */
 static void test_dead_session_gives_way(void **state)
 {

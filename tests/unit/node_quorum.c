@@ -313,8 +313,8 @@ static void test_no_initial_member_is_left(void **state)
     members_close(m);
 }
 
-/* quorum_first() returns the smallest identity of the voters, even if the member table no longer
- * contains that member. */
+/* A voter is a member that counts for the quorum. quorum_first() returns the smallest identity of
+ * the voters, even if the member table no longer contains that member. */
 static void test_first(void **state)
 {
     (void)state;

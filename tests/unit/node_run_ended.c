@@ -1,5 +1,5 @@
-/* tests/unit/node_run_ended.c -- tests of a node whose run has ended without it: it reports that
- * and ends soon. */
+/* tests/unit/node_run_ended.c -- tests of a node whose run has ended without it: the node reports
+ * that and ends soon. */
 #include "tests/unit/node_lone_world.h"
 
 #include "peer/node/result/verdict.h"
@@ -17,7 +17,7 @@ static struct verdict judged(struct lone *w)
 
 /* ---- gathering ---- */
 
-/* Returns a node that meets no other peer. was_there: it was a member of this run before. */
+/* Returns a node that meets no other peer. was_there: the node was a member of this run before. */
 static struct lone *lonely(bool was_there)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);

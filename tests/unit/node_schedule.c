@@ -461,8 +461,8 @@ static void test_the_end_without_progress(void **state)
     assert_false(schedule_next(&v).late);
 }
 
-/* A peer whose neighbours have all finished, or that has none, ends its consensus phase. It waits
- * for a neighbour whose session is lost. */
+/* A peer ends its consensus phase if all its neighbours have finished, or if it has no neighbour.
+ * The peer waits for a neighbour whose session is lost. */
 static void test_nobody_is_left_to_mix_with(void **state)
 {
     struct schedule_edge e[2] = {{.state = SCHEDULE_EDGE_DONE}, {.state = SCHEDULE_EDGE_DONE}};

@@ -192,9 +192,9 @@ static void test_a_clone_elsewhere(void **state)
     }
 }
 
-/* Records of former processes of this peer arrive late, with any clock and any incarnation. They
- * are not reported as duplicates, because a former process cannot have received the record of the
- * present one. */
+/* Records of former processes of the node arrive late, with any clock and any incarnation. The node
+ * must not report them as duplicates, because a former process cannot have received the record of
+ * the present process. */
 static void test_no_clone_in_a_restart(void **state)
 {
     (void)state;

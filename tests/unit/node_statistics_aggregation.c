@@ -50,9 +50,9 @@ static int toy_pool(void *self, const struct node_part *part, size_t n, struct r
 
 static struct toy toy;
 
-/* Returns a node that may make the run as soon as `min_peers` members have sent statistics, and
+/* Returns a node that may create the run as soon as `min_peers` members have sent statistics, and
  * actors without a run. `name` decides whether the node comes before or after the actors, peer-1 to
- * peer-3, in the member table. The first member that may make the run does so. */
+ * peer-3, in the member table. The first member that may create the run does so. */
 static struct lone *begin(const char *name, uint32_t min_peers)
 {
     struct lone *w = lone_new(ACTORS, LOW_ID, 10);
@@ -130,7 +130,7 @@ static void test_pools(void **state)
     }
 }
 
-/* With --min-peers 1 the node makes the run from its own statistics alone, without waiting. */
+/* With --min-peers 1 the node creates the run from its own statistics alone, without waiting. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -235,8 +235,8 @@ static void test_begins_again(void **state)
     lone_close(w);
 }
 
-/* Actor 0 comes before the node in the order of members and may make the run, so the node waits for
- * its run. */
+/* Actor 0 comes before the node in the order of members and may create the run, so the node waits
+ * for actor 0 to do so. */
 static void test_not_the_first(void **state)
 {
     (void)state;
@@ -254,8 +254,8 @@ static void test_not_the_first(void **state)
     lone_close(w);
 }
 
-/* The member that should make the run leaves. Then the next member in the order of the member table
- * that may make the run does so. */
+/* The member that should create the run leaves. The next member in the member table that may create
+ * the run must then do so. */
 static void test_next_one(void **state)
 {
     (void)state;
@@ -315,7 +315,8 @@ static void test_left_out(void **state)
     lone_close(w);
 }
 
-/* If the data of the node do not match those of the member that makes the run, the node ends. */
+/* If the data of the node do not match the data of the member that creates the run, the node
+ * ends. */
 static void test_unlike(void **state)
 {
     (void)state;

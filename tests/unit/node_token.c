@@ -60,7 +60,7 @@ static void test_certificate(void **state)
     memcpy(other.issuer, newcomer.sign_pk, WIRE_ID_BYTES);
     assert_false(is_issued(&other));
     assert_int_equal(token_certify(&other, text, issuer.sign_pk, why),
-                     0); /* Several peers may use one token. */
+                     0); /* Several peers may use one token to obtain certificates. */
     assert_true(is_issued(&other) && is_of(&other, issuer.sign_pk));
 }
 

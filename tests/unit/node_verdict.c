@@ -349,7 +349,7 @@ static void test_peers_added_up(void **state)
     assert_string_equal(o.text, "no consensus: the run diverged: ran away");
     all.diverged = NULL;
     /* The added member has no final model, and its last training loss is not finite. The loss makes
-     * the verdict "diverged". The member counts as dead. */
+     * the verdict "diverged". The member counts as a member that is absent, not as dead. */
     p = (struct verdict_peer){.name = "peer-12", .infinite = true};
     verdict_add_peer(&all, &p);
     judged(&all, VERDICT_DIVERGED, 3);

@@ -286,8 +286,8 @@ static void specs_are_read(void **state)
     static const struct
     {
         const char *spec;
-        /* Attack of each peer as one digit; "1" marks a Byzantine peer. NULL: the spec is
-         * refused. */
+        /* Attack of each peer as one digit: "1" marks a Byzantine peer, "0" an honest peer. NULL:
+         * the spec is refused. */
         const char *who;
         const char *why;
     } rows[] = {{"huge", "00000001", NULL},

@@ -293,8 +293,8 @@ static void test_aborted_exchanges(void **state)
     rig_close(&r);
 }
 
-/* Lost deltas, as in the previous test, permanently change the mean of the models in textbook
- * CHOCO. This happens even if only 1 % of the deltas are lost. */
+/* In textbook CHOCO, lost deltas permanently change the mean of the models, even if only 1 % of the
+ * deltas are lost. */
 static void test_textbook_breaks(void **state)
 {
     struct rig r;

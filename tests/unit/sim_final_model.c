@@ -136,8 +136,8 @@ static void test_full_for_ever(void **state)
 }
 
 /* The disk is full until the end, and --quorum-timeout is 600 s. The others wait for a member that
- * has not finished for two thirds of --quorum-timeout plus SCHEDULE_STALL_US, which is less than
- * 600 s. */
+ * has not finished, but only for two thirds of the sum of --quorum-timeout and SCHEDULE_STALL_US.
+ * That is 420 s. */
 static void test_others_wait_no_longer(void **state)
 {
     (void)state;

@@ -298,8 +298,8 @@ static void test_who_falls_silent_is_replaced(void **state)
     rig_close(&r);
 }
 
-/* A source sends a piece whose size does not fit the number of the piece. This is a violation that
- * ends the session. The receiving peer must still obtain the model. */
+/* A source sends a piece whose size does not fit the number of the piece. Such a piece is a
+ * protocol violation that ends the session. The receiving peer must still obtain the model. */
 static void test_a_piece_of_another_size_is_a_violation(void **state)
 {
     struct rig r;

@@ -46,8 +46,7 @@ struct rig
     float eta, noise;
     uint64_t quiet_from; /* From this round on, the noise is a hundredth of `noise`. 0: never. */
     size_t n_means, n_variances;
-    /* Factor of the random numbers of which a simulated batch consists. The model's means and
-     * variances are computed from these batches. */
+    /* Scale of the random statistics of a simulated batch. Peer i has (i + 1) times this scale. */
     float scale;
     float lowest;  /* Smallest variance that a local step has found in its model. */
     double *moved; /* Sum over all peers of the local updates of each float. NULL: not recorded. */

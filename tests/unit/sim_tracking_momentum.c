@@ -1,7 +1,7 @@
-/* tests/unit/sim_tracking_momentum.c -- Momentum Tracking in simulated nodes: models and
- * corrections follow the textbook in every round; the sum of the corrections stays 0 with any
- * codec, lost sessions, a rollback, a death, a return and a restart; and peers with different data
- * reach the minimum of their mean loss at a constant learning rate. */
+/* tests/unit/sim_tracking_momentum.c -- Momentum Tracking in simulated nodes. Models and
+ * corrections must follow the textbook in every round. The sum of the corrections must stay 0 with
+ * any codec, lost sessions, a rollback, a death, a return and a restart. Peers with different data
+ * must reach the minimum of their mean loss at a constant learning rate. */
 #include "nn/math/state.h"
 #include "nn/train/tracking_momentum.h"
 #include "sim_rig.h"
@@ -242,8 +242,8 @@ static void test_textbook(void **state)
 
 /* ---- the mean, with any codec and with lost sessions ---- */
 
-/* All peers have the same curvature, so the mean of the models is the model of one peer with plain
- * momentum and the mean of the optima, if the mean of the corrections is 0. */
+/* All peers have the same curvature. If the mean of the corrections is 0, the mean of the models is
+ * therefore the model of one peer with plain momentum, whose optimum is the mean of the optima. */
 static void mean_follows(const char *topology, const char *codec, double cut_rate)
 {
     struct rig r;

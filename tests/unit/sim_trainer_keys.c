@@ -341,8 +341,8 @@ static void a_cluster_trains_it(void **state)
     sim_close(w.sim);
 }
 
-/* A peer whose flags do not make a complete run must join the run of the cluster. Flags that
- * contradict that run must end the peer with an error. */
+/* A peer that is given some flags, but proposes no run, must join the run of the cluster. Flags
+ * that contradict that run must end the peer with an error. */
 static void flags_are_compared_at_joining(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* tests/unit/sim_trigger.c -- the event trigger (--trigger) in simulated nodes: a small threshold
- * changes no bit; with a large one, peers send no values in training and keep the mean of the
- * models; a medium one saves bytes. */
+/* tests/unit/sim_trigger.c -- the event trigger (--trigger) in simulated nodes. A small threshold
+ * must change no bit. With a large threshold, peers send no values in training, and must keep the
+ * mean of the models. A medium threshold must save bytes. */
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 4000, ROUNDS = 60, EDGES = 2 };

@@ -128,7 +128,8 @@ static void test_grid(void **state)
     (void)state;
     expect_grid("grid", 16, 4);
     expect_grid("grid", 32, 8);
-    expect_grid("grid", 13, 4); /* The last row of this grid has one peer only. */
+    /* The last row of a grid of 13 peers, four per row, has one peer only. */
+    expect_grid("grid", 13, 4);
     expect_grid("grid", 7, 3);
     expect_grid("grid", 3, 2);
     expect_grid("grid", 1009, 32);
@@ -198,11 +199,12 @@ static void test_tree(void **state)
         assert_true(graph_connected(&g) && most_neighbours(&g) <= 4);
         graph_close(&g);
     }
-    /* This tree has six rows, so the longest path goes five edges up and five down. */
+    /* A binary tree of 63 peers has six rows, so the longest path goes five edges up and five
+     * down. */
     expect_diameter("tree", 63, 10);
     expect_diameter("tree:3", 40, 6);
     expect_diameter("tree:100", 64, 2);
-    /* With up to 99 children per peer, this tree is a star. */
+    /* A tree with up to 99 children per peer is a star if it has 50 peers. */
     expect_spectrum("tree:99", 50, 1 - 1.0 / 50, 0);
 }
 

@@ -147,8 +147,9 @@ static void test_one_peer(void **state)
         round_schedule_close(&r);
     }
     struct round_schedule r =
-        /* The rounds of this schedule have the edges 0-1 and then 0-2. In the worst case x_0 = x_1,
-         * a pass halves the difference between the values x_1 and x_2 of peers 1 and 2. */
+        /* For 3 peers, the rounds of one-peer-exponential have the edges 0-1 and then 0-2. In the
+         * worst case x_0 = x_1, a pass halves the difference between the values x_1 and x_2 of
+         * peers 1 and 2. */
         build("one-peer-exponential", 3, SEED);
     assert_int_equal(round_schedule_share(&r, &share), 0);
     assert_true(fabs(share - 0.5) < 1e-9);

@@ -305,7 +305,8 @@ static inline void fake_close(struct fake *f)
     FAKE_RUN_UNTIL(uv_driver_done(f->driver));
     uv_driver_close(f->driver);
     channel_identity_close(&f->identity);
-    packet_pool_close(&f->pool); /* This call asserts that every packet was returned to the pool. */
+    /* packet_pool_close() asserts that every packet was returned to the pool. */
+    packet_pool_close(&f->pool);
 }
 
 /* Opens the drivers a and b. b dials a. Returns when both have received LINK_UP. */
