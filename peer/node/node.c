@@ -43,8 +43,8 @@ static void take_run(struct node *n, const struct run *run)
 
 /* ---- callbacks of the sessions (struct sessions_owner) ---- */
 
-/* Sets *s to what this peer reports about itself. Called for each message, so no value is
- * outdated. */
+/* Sets *s to what this peer reports about itself. Called for each message that contains such a
+ * report, so no value is outdated. */
 static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
@@ -62,8 +62,8 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(n->phases)};
 }
 
-/* Updates workshop.begun: other peers have begun the run. The flag stays set while these peers are
- * unreachable. */
+/* Updates workshop.begun, which is true if other peers have begun the run. The flag stays set while
+ * these peers are unreachable. */
 static void look_who_has_begun(struct node *n)
 {
     struct run_context *w = &n->workshop;
@@ -289,8 +289,8 @@ static bool mixes(const struct node *n)
     return phases_phase(n->phases) == NODE_TRAINING || phases_phase(n->phases) == NODE_CONSENSUS;
 }
 
-/* Handles a message of the round protocol. The message can complete a round only while this peer is
- * idle. */
+/* Handles a message of the round protocol, the exchange of an all-reduce or parameter server. The
+ * message can complete a round only while this peer is idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(&n->round_protocol, n->sessions, l, &m->round_protocol,
@@ -380,8 +380,8 @@ static void stop(struct node *n)
     n->stopping = true;
     if (job_is_running(n->job) || n->env.over || graceful_stop_waits(n->halt, n->phases))
         return;
-    /* A voter does not announce that it leaves after it has voted: with fewer voters, an earlier
-     * minority could become a quorum. */
+    /* A peer that has voted in the finish protocol does not announce that it leaves. With fewer
+     * voters, votes that were a minority before could become a quorum. */
     if (!certificate_has_voted(n))
         sessions_leave(n->sessions);
     resume_copy_last(n->resume);
@@ -526,7 +526,8 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
-/* Node time did not advance during the pause, so no timer of this node expires because of it. */
+/* Called after this process was paused, for example by SIGSTOP. Node time did not advance during
+ * the pause, so no timer of this node expires because of it. */
 static void continue_after_pause(struct node *n, int64_t pause_us)
 {
     failure_detector_continue(n->sessions, pause_us);
@@ -552,8 +553,9 @@ static void tick(struct node *n)
 }
 
 /* Chooses the edges again if the members have changed. Does so between two jobs only, because the
- * worker uses the edges. A peer that has dropped its model to fetch another one opens no edge, but
- * still dials its neighbours: the monitor rings do not dial the neighbours of edges. */
+ * worker uses the edges. A peer that has dropped its model to fetch another one opens no edge. It
+ * still dials its neighbours in the graph, because the monitor rings of the failure detector do not
+ * dial them. */
 static void update_edges(struct node *n)
 {
     if (!n->workshop.ready || n->env.over)

@@ -61,20 +61,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mixer; /* Defined in gossip/mixers/mixer.h. */
+struct mixer; /* Algorithm that combines models. Defined in gossip/mixers/mixer.h. */
 
 enum {
     /* Maximum number of messages that one step sends. Further messages of the step are dropped. */
     NODE_SENDS_MAX = 4096,
     NODE_DIALS_MAX = 32, /* Maximum number of dials that one step starts. */
-    /* Maximum number of notes of one step. Further notes are dropped. The last NODE_NOTES_KEPT
-     * places are reserved for notes that are not debug notes. */
+    /* Maximum number of notes (messages for the user) of one step. Further notes are dropped. The
+     * last NODE_NOTES_KEPT places are reserved for notes that are not debug notes. */
     NODE_NOTES_MAX = 64,
     NODE_NOTES_KEPT = 16,
     NODE_NOTE_MAX = 480,  /* Size of a note's text in bytes, with the NUL. */
     NODE_MODULE_MAX = 32, /* Size of the name of a module in bytes, with the NUL. */
     NODE_SEEDS_MAX = 16,  /* Maximum number of names in the bootstrap list. */
-    NODE_POOL_WHY = 400,  /* Size of the text why[] in struct node_pool, with the NUL. */
+    NODE_POOL_WHY = 400,  /* Size in bytes, with the NUL, of the text why[] in struct node_pool. */
     NODE_LINKS_MAX = 256  /* Maximum number of links at a time. */
 };
 
@@ -105,9 +105,9 @@ enum node_event_type {
     NODE_STOP
 };
 
-/* Why a call did not lead to a session, as far as this peer knows. */
+/* Why a dial did not lead to a session, as far as this peer knows. */
 enum node_why {
-    /* The reason is not one of those below. For example, this peer ended the call. */
+    /* An unknown or another reason, for example that this peer itself gave up the dial. */
     NODE_WHY_UNKNOWN,
     NODE_WHY_UNRESOLVED,  /* The host name has no address. */
     NODE_WHY_REFUSED,     /* The host answers, but no process listens on the port. */
@@ -119,7 +119,7 @@ enum node_why {
     NODE_WHY_BROKEN,      /* The handshake began, and then the connection broke. */
     NODE_WHY_JUNK,        /* The answer does not come from a holder of the cluster key. */
     NODE_WHY_VERSION,     /* The callee supports no protocol version of this peer. */
-    /* The next two reasons are set by the node, never by a driver. */
+    /* NODE_WHY_UNWELCOME and NODE_WHY_OTHER are set by the node, never by a driver. */
     NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
     NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
     NODE_WHYS           /* Not a reason: the number of reasons above. */
@@ -144,7 +144,7 @@ struct node_event
     } up;
     struct
     {
-        bool clean; /* True: one end sent an authenticated CLOSE. */
+        bool clean; /* True: one end sent an authenticated CLOSE message. */
     } down;
     struct
     {
@@ -177,7 +177,9 @@ struct node_event
     } part;
     struct
     {
-        const char *why; /* Why the files cannot be stored, with the file's name. NULL: stored. */
+        /* Why the model's files could not be stored, with the file's name. NULL: they were
+         * stored. */
+        const char *why;
     } kept;
     struct
     {
@@ -185,7 +187,8 @@ struct node_event
     } written;
     struct
     {
-        struct uplink_bursts bursts; /* Bursts of bytes that the other end has acknowledged. */
+        /* Bursts of bytes that were sent over the link and acknowledged by the other end. */
+        struct uplink_bursts bursts;
         double rtt_us; /* Shortest round-trip time of the link, in microseconds. 0: unknown. */
     } carried;
     struct
@@ -233,7 +236,8 @@ enum note_level { NOTE_DEBUG = -1, NOTE_INFO, NOTE_WARNING, NOTE_ERROR };
 struct node_note
 {
     enum note_level level;
-    char module[NODE_MODULE_MAX]; /* Name of the file that sends the message, without its suffix. */
+    /* Name of the source file that sends the note, without its suffix. */
+    char module[NODE_MODULE_MAX];
     char text[NODE_NOTE_MAX];
 };
 
@@ -242,7 +246,7 @@ struct node_note
  * first, then the hang-ups, then the rest. */
 struct node_effects
 {
-    /* Number of entries of each array of effects. */
+    /* Number of entries in sends, dials, hangups, resolves and notes. */
     uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes;
     struct node_send sends[NODE_SENDS_MAX];
     struct node_dial dials[NODE_DIALS_MAX];
@@ -251,7 +255,7 @@ struct node_effects
     {
         uint32_t link;
         /* True: the other end violated the protocol, so end the link at once. False: send a CLOSE
-         * first. */
+         * message first. */
         bool violation;
     } hangups[NODE_LINKS_MAX];
     /* Bootstrap names that the driver must look up. */
@@ -263,10 +267,12 @@ struct node_effects
     struct node_note notes[NODE_NOTES_MAX];
     bool work;     /* True: call node_work(), then report NODE_WORKED. */
     bool measured; /* True: node_progress() has new figures for a line of metrics. */
-    /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. At the
-     * end of the node (`exit`), the checkpoint must be written before the exit. */
+    /* True: fetch the checkpoint by node_checkpoint(), write it, then report NODE_WRITTEN. If
+     * `exit` is also set, the driver must write the checkpoint before it exits. */
     bool checkpoint;
-    uint32_t resumed; /* The node has resumed from config.resume[resumed - 1]. 0: it has not. */
+    /* 1 plus the index in config.resume of the checkpoint from which the node has resumed. 0: the
+     * node has not resumed. */
+    uint32_t resumed;
     bool write_model; /* True: write node_model() to disk, then report NODE_KEPT. */
     bool exit;        /* True: the node has ended. Stop the loop. */
     int exit_code;    /* Exit code of the process, enum cmd_exit. Valid once the node has ended. */
@@ -274,13 +280,15 @@ struct node_effects
     int64_t wake_us;
 };
 
-struct state; /* Defined in nn/math/state.h. */
+struct state; /* Reads or writes a checkpoint. Defined in nn/math/state.h. */
 
 /* How the node knows the capacity of its links, for --compress auto (bandwidth_estimate.h). */
 enum node_uplink {
-    NODE_UPLINK_OFF,  /* The capacity is unknown, so the drift alone chooses the codec level. */
-    NODE_UPLINK_AUTO, /* NODE_CARRIED events report measurements. */
-    NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity. */
+    /* The capacity of the links is unknown, so the drift (distance between models) alone chooses
+     * the codec level. */
+    NODE_UPLINK_OFF,
+    NODE_UPLINK_AUTO, /* NODE_CARRIED events report the measured throughput of the links. */
+    NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity of the links. */
 };
 
 /* Value of config.evaluate_every: evaluations are spread over the run according to its length. */
@@ -311,19 +319,20 @@ struct node_pool
     /* Column statistics of this peer's data, at most WIRE_MOMENTS_MAX bytes. Borrowed until
      * node_close(). Length 0: no statistics are sent. */
     struct bytes own;
-    /* True: if this peer creates the run, pool() makes it from the statistics. False: it is
-     * config.run. Used with config.found. */
+    /* True: if this peer creates the run, pool() makes the run from the statistics. False: the run
+     * is config.run. Used with config.found. */
     bool founds;
     /* Checks bytes that another peer sent as its statistics. Returns NULL if they are valid, else a
      * string literal that says what is wrong. */
     const char *(*check)(void *self, struct bytes theirs);
     /* Returns whether the checked statistics of another member do not match this peer's, for
-     * example because the tables have different columns. theirs_lead: this peer's columns must
-     * match the other member's. False: the reverse. why[]: the reason, which calls the columns that
-     * must match "found". */
+     * example because the tables have different columns. theirs_lead true: the other member's
+     * columns are the reference. False: this peer's columns are. why[]: the reason, which says what
+     * was "found" in the columns that are not the reference. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
-    /* Creates a run from the statistics of n >= 1 members, which match this peer's. Returns 0 and
-     * sets *run. On failure returns a negative errno and sets error[] to a sentence. */
+    /* Creates a run from the statistics of n >= 1 members, which match this peer's statistics.
+     * Returns 0 and sets *run. On failure returns a negative errno and sets error[] to a
+     * sentence. */
     int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
                 char error[RUN_ERROR_MAX]);
 };
@@ -335,33 +344,37 @@ struct node_config
     const char *name;          /* Name of this member: [A-Za-z0-9._-]{1,32}. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of this peer: its Ed25519 public key. */
     uint64_t boot;             /* Boot id: a random number that is drawn at each process start. */
-    /* First incarnation of this peer's record. Drivers use the wall clock in milliseconds, so that
-     * a restarted process has a higher incarnation than its predecessor. */
+    /* First incarnation number of this peer's member record. Drivers use the wall clock in
+     * milliseconds, so that a restarted process begins with a higher number than its
+     * predecessor. */
     uint64_t incarnation;
     uint64_t own_seed; /* Random seed for timer jitter and nonces. */
-    /* Port on which this peer listens, such as "7100". The node announces it with the local
-     * addresses of its links. NULL: they are not announced. */
+    /* Port on which this peer listens, such as "7100". The node announces the port with the local
+     * addresses of its links. NULL: the node announces no local address. */
     const char *listen_port;
     /* Addresses to announce, n_advertise of them, instead of the local addresses of links. */
     const char *const *advertise;
     uint32_t n_advertise;
-    bool calls_back; /* True: test the addresses that other members announce (callback.h). */
+    /* True: this peer dials the addresses that other members announce, as a test (callback.h). */
+    bool calls_back;
     const char *const *bootstrap; /* Bootstrap list: n_bootstrap names of the form "host:port". */
     /* Number of names in the bootstrap list, at most NODE_SEEDS_MAX. */
     uint32_t n_bootstrap;
-    const struct members_crypto *crypto; /* Functions that sign and verify. */
+    /* Functions that make and check the signatures of members. */
+    const struct members_crypto *crypto;
     /* Certificate from a join token. NULL: only an allow-list can admit this peer. */
     const struct certificate *certificate;
     const struct record *known; /* Members known from the start: n_known records. */
     uint32_t n_known;
-    /* Storage of member records, and scratch memory (shared_scratch.h), that the nodes of one
-     * thread share. NULL: the node has its own. */
+    /* records: storage of member records. commons: scratch memory (shared_scratch.h). Both can be
+     * shared by the nodes of one thread. NULL: the node has its own. */
     struct records *records;
     struct shared_scratch *commons;
-    int64_t forget_us; /* A dead or departed member is dropped after this time. 0: never. */
+    /* A dead or departed member is dropped after this time, in microseconds. 0: never. */
+    int64_t forget_us;
 
-    /* Run keys that the user set. A run that this peer adopts must agree with them. flags.trainer
-     * decides which keys exist. */
+    /* Keys of the run description that the user set. A run that this peer adopts must agree with
+     * them. flags.trainer decides which keys exist. */
     struct run_flags flags;
     bool found;     /* True: this peer may create the run if no other peer has one. */
     struct run run; /* The run that this peer creates, if it may create one. */
@@ -399,11 +412,13 @@ struct node_config
      * NODE_EVALUATE_AUTO a number that depends on the run. The last evaluation uses all samples. */
     uint64_t evaluate_samples;
 
-    /* Time for which this peer takes no local steps after the quorum was lost (--quorum-timeout).
-     * Then the peer trains again, with a warning. 0: it trains again at once. */
+    /* Time after the loss of the quorum for which this peer takes no local steps, in
+     * microseconds (--quorum-timeout). Then the peer trains again, with a warning. 0: it trains
+     * again at once. */
     int64_t patience_us;
-    /* No peer waits for a neighbour whose job runs longer than this (--straggler-timeout). If jobs
-     * usually take long, the limit is higher (job_watchdog.c). 0: there is no limit. */
+    /* No peer waits for a neighbour whose job runs longer than this time, in microseconds
+     * (--straggler-timeout). If jobs usually take long, the limit is higher (job_watchdog.c). 0:
+     * there is no limit. */
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
@@ -412,7 +427,8 @@ struct node_config
 
     bool log_debug; /* True: the node sends debug notes, which report changes of its state. */
 
-    int64_t checkpoint_us; /* Time from one checkpoint to the next. 0: none are written. */
+    /* Time from one checkpoint to the next, in microseconds. 0: no checkpoints are written. */
+    int64_t checkpoint_us;
     /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */
     struct node_resume resume[2];
     size_t n_resume;
@@ -420,18 +436,19 @@ struct node_config
      * are present to begin, the others may have finished the run, so this peer ends after
      * patience_us (run_ended.h). */
     bool was_there;
-    /* Stores the promise of the finish protocol (finish/README.md), n bytes, durably. Called within
-     * node_step(), before the message that contains the promise is sent. Returns false on failure.
-     * NULL: this peer has no disk, so a later process has another identity. */
+    /* Stores n bytes durably: the promise that this peer makes in the finish protocol, which binds
+     * the peer after a restart, too (finish/README.md). Called within node_step(), before the
+     * message that contains the promise is sent. Returns false on failure. NULL: this peer has no
+     * disk, so a later process has another identity. */
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
     void *keep_promise_self; /* First argument of keep_promise(). */
-    /* Reads the model that an earlier process of this peer stored last, into the floats of these
-     * segments. Called within node_step(), and only at a restart with checkpoints. Returns false if
-     * there is none. NULL: this peer has no disk. */
+    /* Reads the model that an earlier process of this peer stored last into x, whose layout is
+     * given by `segments`. Called within node_step(), and only at a restart with checkpoints.
+     * Returns false if there is no such model. NULL: this peer has no disk. */
     bool (*read_model)(void *self, const struct segment *segments, size_t n_segments, float *x);
     void *read_model_self; /* First argument of read_model(). */
-    /* The promise that an earlier process of this peer stored last. Borrowed until node_close().
-     * Length 0: none. */
+    /* The promise that an earlier process of this peer stored last by keep_promise(). Borrowed
+     * until node_close(). Length 0: there is none. */
     struct bytes promise;
 };
 
@@ -448,45 +465,54 @@ struct node_progress
      * which it did the local steps. rounds_skipped: number of rounds that it skipped to catch
      * up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
-    bool holds;                 /* True: below the quorum, so no local steps are done. */
-    uint32_t local_steps;       /* Number of local steps in the last job. 0: the job had none. */
-    uint64_t steps_done;        /* Total number of local steps of this peer. */
-    double loss;                /* Mean training loss of the last local steps. */
-    bool loss_untold;           /* True: the trainer does not report a loss, so the loss is NaN. */
-    double accuracy, test_loss; /* Results of the last evaluation. */
-    uint64_t accuracy_samples;  /* Number of samples (of bytes, for text) in the last evaluation. */
-    uint64_t accuracy_round;    /* Step counter of the model in the last evaluation. */
+    /* True: this peer is below the quorum, so it takes no local steps. */
+    bool holds;
+    uint32_t local_steps; /* Number of local steps in the last job. 0: the job had none. */
+    uint64_t steps_done;  /* Total number of local steps of this peer. */
+    double loss;          /* Mean training loss of the last local steps. */
+    bool loss_untold;     /* True: the trainer does not report a loss, so the loss is NaN. */
+    /* Share of correct predictions, from 0 to 1, and mean loss in the last evaluation. */
+    double accuracy, test_loss;
+    uint64_t accuracy_samples; /* Number of samples (of bytes, for text) in the last evaluation. */
+    uint64_t accuracy_round;   /* Step counter of the model in the last evaluation. */
     /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter of the models that the drift describes, before the local steps of that round. */
+    /* Step counter at which the models of `drift` were measured, before the local steps of that
+     * round. */
     uint64_t drift_round;
     uint64_t drift_age;  /* Age of the drift in rounds: current step counter minus drift_round. */
     double own_distance; /* Estimated distance of this peer's model from the mean model. */
     double gamma;        /* Consensus step size gamma: mean over the edges of this peer. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
-    /* Normalised drift as last measured, and its target, with --compress auto
-     * (gossip/exchange/codec_levels.h). */
+    /* Last normalised drift (drift divided by the length of a round's update) and its target. Both
+     * are used with --compress auto only (gossip/exchange/codec_levels.h). */
     double excess, drift_target;
     /* What determines the codec level: "drift"; "link", because the link has room for this level;
      * or "price", because a denser level is too slow. NULL: the run is without --compress auto. */
     const char *rung_by;
     double goodput; /* Throughput of the slowest edge without latency, in bytes/s. */
-    /* Largest relative distance, over the edges, between the running statistics of the two ends.
-     * NaN: there was no averaging yet, or the model has no running statistics. */
+    /* Largest relative distance, over the edges, between the running statistics (such as those of
+     * batch normalisation) of the two ends. NaN: there was no averaging yet, or the model has no
+     * running statistics. */
     double statistics_apart;
     /* Total times in seconds. compute_s: of local steps. mix_s: of applying, mixing and encoding
      * deltas. wait_s: from the end of each job to the start of the next one. */
     double compute_s, mix_s, wait_s;
-    uint64_t bytes_sent, bytes_received; /* Total bytes at the sockets, as the driver reported. */
+    /* Total bytes sent and received at the sockets, as the driver reported. */
+    uint64_t bytes_sent, bytes_received;
     uint64_t bytes_ahead; /* Bytes of deltas sent during local steps (--overlap layer). */
     /* Number of vertices of the topology, including this peer; number of open edges. */
     uint32_t n_live, n_edges;
     /* Totals: resets of edges, protocol violations of other peers, committed exchanges. */
     uint64_t resets, violations, exchanges;
-    uint64_t empty_deltas; /* Deltas without values: the model had moved too little (--trigger). */
-    uint64_t distrusted;   /* Times that an edge was closed because its data were implausible. */
-    uint64_t strangers;    /* Connections refused before authentication, as the driver reported. */
-    bool evaluated;        /* True: the last job evaluated the model. */
+    /* Number of deltas that were sent without values, because the model had moved too little
+     * (--trigger). */
+    uint64_t empty_deltas;
+    /* Number of times that an edge was closed because the neighbour's data were implausible. */
+    uint64_t distrusted;
+    /* Number of connections refused before authentication, as the driver reported. */
+    uint64_t strangers;
+    bool evaluated;                 /* True: the last job evaluated the model. */
     char diverged[DIVERGENCE_TEXT]; /* Why the run diverged, as a clause. "": it did not. */
     char unlearnt[DIVERGENCE_TEXT]; /* Why the model learnt nothing, as a clause. "": it learnt. */
 };
@@ -533,7 +559,7 @@ enum node_waits_for {
     NODE_WAITS_MODEL,   /* A model is being fetched from other peers. */
     NODE_WAITS_EDGES,   /* The edges must open before training begins. */
     NODE_WAITS_QUORUM,  /* Fewer members than the quorum are reachable: `have` of `need`. */
-    /* This peer's last checkpoint or its final model must be on disk first. */
+    /* A checkpoint or the final model of this peer must be on disk before the peer continues. */
     NODE_WAITS_DISK,
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
     NODE_WAITS_OTHERS,    /* This peer's model is final, but other members have not finished. */
@@ -566,7 +592,7 @@ struct node_neighbour
      * the neighbour has not reported it since its last delta. */
     double busy_s;
 };
-/* Fills *b for the neighbour of the i-th edge in node_status(). */
+/* Fills *b with figures of the neighbour at the other end of the i-th edge in node_status(). */
 void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
 
 /* Lists the vertices of the topology in their order: sets at[k] to an index for node_member().

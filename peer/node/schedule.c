@@ -8,13 +8,13 @@
 
 /* Constants of schedule_lead(), the largest lag for which lock step waits: twice the hops between
  * two peers, plus LEAD_MORE rounds for messages on their way. The hops are doubled, because a ring
- * that loses one edge has twice the hops. LEAD_HOPS limits them in a large cluster. */
+ * that loses one edge has twice the hops. In a large cluster, LEAD_HOPS limits the doubled hops. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
-/* A neighbour counts as stuck if it sends no news for this multiple of the limit of one job.
- * MUTE_LIMITS is above 1, because a neighbour that only waits for a stuck peer hears of it after
- * one limit. MUTE_WORKS applies if the neighbour's worker reports progress, for example in a long
- * evaluation. */
+/* A neighbour counts as stuck if it sends no news for this multiple of the time limit of one job.
+ * MUTE_LIMITS is above 1, because a neighbour that itself waits for a stuck peer learns of it only
+ * after one limit. MUTE_WORKS applies if the neighbour's worker reports progress, for example in a
+ * long evaluation. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
@@ -197,8 +197,8 @@ static bool passes_in_vain(const struct schedule_view *v)
     return false;
 }
 
-/* A pending old delta (schedule_edge.old) makes the number of hops 0, because its exchange may move
- * this peer away from the mean. */
+/* The result is 0 while a delta is pending that was made before this peer was near the mean
+ * (schedule_edge.old), because its exchange may move this peer away from the mean. */
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;
@@ -368,8 +368,8 @@ static struct schedule_decision train(const struct schedule_view *v)
 }
 
 /* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
- * also stays for the certificate of the run, and until the other members have announced how they
- * ended, because a member that has restarted needs a model. Both waits are limited. */
+ * also stays for the certificate of the run's success, and until the other members have announced
+ * how they ended, because a member that has restarted needs a model. Both waits are limited. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     MARK_IF(v->member_counts_end, "schedule: waits for how the others ended");

@@ -63,8 +63,9 @@ enum node_phase {
 
 /* State of the edge to a neighbour. */
 enum schedule_edge_state {
-    SCHEDULE_EDGE_CLOSED, /* No session connects the two ends. */
-    SCHEDULE_EDGE_OPEN,   /* Both ends exchange deltas over the edge. */
+    /* The edge is not open, for example because no session connects its two ends. */
+    SCHEDULE_EDGE_CLOSED,
+    SCHEDULE_EDGE_OPEN, /* Both ends exchange deltas over the edge. */
     /* Nothing more has to be exchanged. The neighbour's model is final, or the edge belongs only to
      * the graph of training and has no half-done exchange. */
     SCHEDULE_EDGE_DONE
@@ -72,16 +73,17 @@ enum schedule_edge_state {
 
 /* The deltas that exist for the next exchange of an edge. */
 enum schedule_exchange {
-    SCHEDULE_EXCHANGE_EMPTY, /* This peer's delta has not been made. */
-    SCHEDULE_EXCHANGE_MADE,  /* Only this peer's delta has been made. */
-    /* Without lock step: only the neighbour's delta has arrived. A draining peer makes its own,
-     * because the neighbour waits for it. */
+    SCHEDULE_EXCHANGE_EMPTY, /* This peer's delta for the next exchange has not been made. */
+    SCHEDULE_EXCHANGE_MADE,  /* Only this peer's delta for the next exchange has been made. */
+    /* Without lock step: only the neighbour's delta for the next exchange has arrived. A peer that
+     * makes no new deltas (`draining`) makes this one, because the neighbour waits for it. */
     SCHEDULE_EXCHANGE_OWED,
-    SCHEDULE_EXCHANGE_COMPLETE /* This peer's delta is made, and the neighbour's has arrived. */
+    /* For the next exchange, this peer's delta is made and the neighbour's has arrived. */
+    SCHEDULE_EXCHANGE_COMPLETE
 };
 
-/* What this peer knows about one neighbour. scheduler_view_edges() fills it in, and
- * round_quorum_look() then limits `beat` to what other members confirm. */
+/* What this peer knows about one neighbour. scheduler_view_edges() fills in the struct. Then
+ * round_quorum_look() limits `beat`, the neighbour's round count, to what other members confirm. */
 struct schedule_edge
 {
     enum schedule_edge_state state;
@@ -98,24 +100,26 @@ struct schedule_edge
     /* True: an exact averaging pass of the consensus phase needs the next exchange or BEAT of this
      * edge, so lock step waits for it (averaging_pass.h). */
     bool awaited;
-    bool missing; /* True: the edge is not open, so that no averaging pass can be exact. */
+    /* True: the run uses exact averaging passes and the edge is not open, so no pass can be
+     * exact. */
+    bool missing;
     /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
-     * not passed. Until this peer has passed it, the neighbour's last `settled` counts. The result
-     * then does not depend on when the end becomes known. */
+     * not passed. Until this peer has passed it, the neighbour's last announcement (`settled`)
+     * counts. The result then does not depend on when the end becomes known. */
     bool ends_later;
     bool gathers; /* True: the neighbour is still joining. */
     /* True: flap damping is active. The neighbour comes and goes too often, so no peer waits for
      * it. */
     bool flapping;
-    /* Time since the neighbour's worker started its job or last showed progress, as the neighbour
-     * announced. 0: the worker is idle, or nothing is known. */
+    /* Time in microseconds since the neighbour's worker started its job or last showed progress, as
+     * the neighbour announced. 0: the worker is idle, or nothing is known. */
     int64_t busy_us;
-    /* Time without news from the neighbour while this peer waited for it. 0: this peer does not
-     * wait for the neighbour. */
+    /* Time in microseconds without news from the neighbour while this peer waited for it. 0: this
+     * peer does not wait for the neighbour. */
     int64_t mute_us;
     uint64_t beat; /* Round count of the neighbour, by the latest message that contains it. */
     /* Number of hops around the neighbour within which, as it announced, all peers are under
-     * --final-drift. 0: the neighbour itself is not. */
+     * --final-drift. 0: the neighbour itself is not under it. */
     uint32_t settled;
 };
 
@@ -132,29 +136,32 @@ struct schedule_view
     uint64_t round, rounds;
     /* Round count of this peer: rounds of training plus rounds of the consensus phase. */
     uint64_t beat;
-    int64_t idle_us; /* Time since this peer's last job ended. */
-    int64_t pace_us; /* Least time between two jobs of this peer in the consensus phase. */
-    /* Least time between two training rounds of a peer that waits for no neighbour. */
+    int64_t idle_us; /* Time since this peer's last job ended, in microseconds. */
+    /* Least time between two jobs of this peer in the consensus phase, in microseconds. */
+    int64_t pace_us;
+    /* Least time between two training rounds of a peer that waits for no neighbour, in
+     * microseconds. */
     int64_t usual_us;
-    /* Time that one job of a neighbour's worker may take before the neighbour counts as stuck. */
+    /* Time in microseconds that one job of a neighbour's worker may take before the neighbour
+     * counts as stuck. */
     int64_t limit_us;
     uint32_t n_live; /* Number of vertices of the graph, including this peer. */
     uint32_t reach;  /* Eccentricity of this peer: hops to the farthest vertex. */
 
-    /* Fields for NODE_JOINING. */
+    /* The following fields are used in the phase NODE_JOINING only. */
     bool has_model; /* True: this peer has a model. */
     bool complete;  /* True: --min-peers members are present, or the run has begun. */
     bool behind;    /* True: the run is under way or over, so this peer must fetch a model. */
     bool final; /* True: all other members have finished, and this peer has taken their model. */
     bool quiet; /* True: all edges are open, and none opened within the last QUIET_US. */
-    /* Time for which this peer has had a model and enough members to begin. */
+    /* Time for which this peer has had a model and enough members to begin, in microseconds. */
     int64_t gathered_us;
 
-    /* True: this peer waits for the round protocol, which has no result for this round yet
-     * (round_protocol.h). */
+    /* True: this peer waits for the round protocol (exchange of an all-reduce or parameter server),
+     * which has no result for this round yet (round_protocol.h). */
     bool waits_round;
-    /* Round of the round protocol's latest result. It may be later than this peer's round. 0:
-     * none. */
+    /* Round of the round protocol's latest result. It may be later than this peer's round. 0: there
+     * is no result. */
     uint64_t completed;
 
     bool writes; /* True: lock step must wait until this peer's checkpoint is on disk. */
@@ -162,14 +169,16 @@ struct schedule_view
      * not over. Also true while the consensus phase waits for members with stalled workers. */
     bool held;
 
-    /* Fields for the consensus phase and the end of the run. */
+    /* The following fields are used in the consensus phase and at the end of the run. */
     bool trained; /* True: all live members have finished training. */
     /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
      * model. INFINITY: not known. */
     double distance;
-    double target;      /* --final-drift times a safety margin. 0: there is no consensus phase. */
-    int64_t stalled_us; /* Time without progress in the consensus phase. 0: too early to judge. */
-    /* True: no new deltas are made, and exchanges that are half done are completed. */
+    double target; /* --final-drift times a safety margin. 0: there is no consensus phase. */
+    /* Time without progress in the consensus phase, in microseconds. 0: too early to judge. */
+    int64_t stalled_us;
+    /* True: this peer is about to end the consensus phase. It makes no new deltas, and completes
+     * exchanges that are half done. */
     bool draining;
     /* True: the losses grow without bound, or the distances between models do, so more gossip is
      * useless. */
@@ -177,7 +186,8 @@ struct schedule_view
     bool away; /* True: as far as this peer knows, the run ended without it. */
     /* True: this peer claims consensus, and a live member has not reported yet how it ended. */
     bool member_counts_end;
-    bool certificate_awaited; /* True: this peer waits for the certificate of the run. */
+    /* True: this peer waits for the certificate of the run, the evidence of its success. */
+    bool certificate_awaited;
     /* True: this peer is not known to be within --final-drift, but the finish protocol may still make
      * all peers mix again, or provide a certified model. */
     bool may_recover;
@@ -226,8 +236,8 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
 uint32_t schedule_settled(const struct schedule_view *v);
 
 /* Returns whether at least half of the counted neighbours announced that they are under
- * --final-drift, or none is counted. left false: neighbours with open edges count. left true:
- * neighbours that have ended count, by their last announcement. */
+ * --final-drift. True if no neighbour is counted. left false: neighbours with open edges count.
+ * left true: neighbours that have ended count, by their last announcement. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the
@@ -236,8 +246,8 @@ bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e
 /* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
-/* Returns whether lock step cannot make this peer wait, now or in the next rounds, although it has
- * neighbours that have not ended. */
+/* Returns whether this peer is alone in lock step: it has neighbours that have not ended, but none
+ * for which it must wait, now or in the next rounds. */
 bool schedule_alone(const struct schedule_view *v);
 /* Returns whether this peer is in step with its neighbours. It may have to wait for one of them,
  * and none of them is more than one round ahead, so this peer is not catching up. */

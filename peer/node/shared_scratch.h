@@ -22,13 +22,13 @@ struct shared_scratch
     {
         char topology[RUN_VALUE_MAX]; /* Specification of the topology. */
         uint32_t n;                   /* Number of vertices of the topology. */
-        uint64_t seed;                /* Seed of the graph. */
+        uint64_t seed;                /* Random seed of the graph. */
         struct spectrum is;           /* Results computed from the eigenvalues of the graph. */
     } spectrum;
 };
 
-/* Computes the spectrum of the graph `topology` with n vertices and this seed. Returns the
- * remembered result if the last call had the same arguments. Returns 0 or a negative errno. */
+/* Sets *s to the spectrum of the graph `topology` with n vertices and this seed. Uses the result of
+ * the last call if that call had the same arguments. Returns 0 or a negative errno. */
 int shared_scratch_spectrum(struct shared_scratch *c, const char *topology, uint32_t n,
                             uint64_t seed, struct spectrum *s);
 
