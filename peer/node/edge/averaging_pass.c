@@ -105,7 +105,8 @@ static void begin(struct edges *es, uint64_t first)
 
 /* Returns whether this peer's model is still the mean of all models after this job. The mean may
  * have changed if a member joined or died, or an edge was reset, since the pass. Once a member has
- * finished, such changes do not matter: it knew that all peers had the mean. */
+ * finished, such changes do not matter, because the finished member knew that all peers had the
+ * mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;
@@ -113,9 +114,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether a finished member proves that the previous pass was exact at all peers. The proof
- * remains valid if this peer has begun another pass because a report arrived late: exchanges
- * between equal models change nothing. */
+/* Returns whether a finished member proves that the previous pass was exact at all peers. This
+ * stays true if a late report made this peer begin another pass, because exchanges between equal
+ * models change nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;

@@ -79,8 +79,8 @@ void averaging_pass_plan(struct edges *es, uint64_t beat);
 /* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,
  * which proves that the last pass was exact at all peers. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
-/* To be called after a job: computes `bound` when an exact pass is complete. O(dim) at that
- * time. */
+/* To be called after a job. When an exact pass is complete, computes `bound`, the bound on its
+ * rounding errors. O(dim) in that case. */
 void averaging_pass_done(struct edges *es);
 
 /* Returns whether lock step must wait for the edge to b at round count `beat`, because the pass

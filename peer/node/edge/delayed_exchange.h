@@ -26,13 +26,14 @@
 
 #include "gossip/exchange/edge.h"
 
-/* State of one edge in the table above: stale if `is` is set, late if `late` is set, else
- * normal. */
+/* State of one edge in the table at the top of this file: stale if `is` is set, late if `late` is
+ * set, else normal. */
 struct delayed_exchange
 {
     bool is;        /* True: the edge is stale, that is, it mixes outdated replicas. */
     uint64_t since; /* Number of exchanges of the edge that were complete when it became stale. */
-    /* Time at which the edge opened or the neighbour's last delta arrived, in microseconds. */
+    /* Time at which the edge opened or the neighbour's last delta arrived, whichever is later, in
+     * microseconds. */
     int64_t came_us;
     /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
     bool late;

@@ -21,8 +21,9 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
-/* For models with 16-bit values: sets *d2 to D'^2 and *e2 to E'^2 of the edge's last exchange, the
- * squared distances after rounding to 16 bits (distance_bound.h). Must not be called while a job
+/* For models with 16-bit values: sets *d2 to the squared distance between the two replicas of
+ * the edge, and *e2 to the squared distance of this peer's model from its replica. All values
+ * are first rounded to 16 bits (D' and E' in distance_bound.h). Must not be called while a job
  * runs. O(dim). */
 static void measure_held(const struct mixing *m, const struct edge *e, double *d2, double *e2)
 {
@@ -49,8 +50,8 @@ static double reach(const struct edges *es, size_t n_members)
                : along;
 }
 
-/* Returns L of this peer, the bound for neighbours (distance_bound.h), relative to |x|. INFINITY:
- * not known. */
+/* Returns L_i of this peer, relative to |x| (distance_bound.h). The models of two neighbours i and
+ * j are at most half of L_i + L_j apart. INFINITY: not known. */
 static double neighbours_bound(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -94,7 +95,8 @@ double distance_bound_apart(const struct edges *es)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         measure(&b->edge, &d2, &e2);
-        /* The value of an edge without a recent exchange is outdated. */
+        /* An edge without a recent exchange has outdated replicas, so its distance does not
+         * count. */
         if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
             continue;
         most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));

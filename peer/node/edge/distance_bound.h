@@ -46,21 +46,29 @@ enum { DISTANCE_BOUND_ROUNDS = 64 };
  * consensus phase. */
 struct distance_bound
 {
-    bool near;      /* True: at the last update, the bound was not above the target. */
-    uint64_t since; /* Round of the consensus phase at which the bound last fell to the target. */
-    /* True: the bound was below the target for DISTANCE_BOUND_ROUNDS rounds in a row. */
+    /* True: at the last update, the bound on the consensus distance was not above the target. */
+    bool near;
+    /* Round of the consensus phase in which the bound on the consensus distance last fell to the
+     * target or below it. */
+    uint64_t since;
+    /* True: the bound on the consensus distance was below the target for DISTANCE_BOUND_ROUNDS
+     * rounds in a row. */
     bool counts;
-    /* The bound, relative to |x|, while it counts as evidence for consensus. INFINITY otherwise. */
+    /* The bound on the consensus distance, relative to |x|, while it counts as evidence for
+     * consensus. INFINITY otherwise. */
     double bound;
-    uint64_t round; /* Round of the consensus phase in which the bound was last updated. */
-    /* L_i of this peer (top of this file), relative to |x|: in round `round` (now), and in the
-     * round before (before). The larger value is used, because with momentum models may move past
-     * each other. */
+    /* Round of the consensus phase in which the bound on the consensus distance was last
+     * updated. */
+    uint64_t round;
+    /* L_i of this peer, relative to |x| (top of this file). The models of two neighbours i and j
+     * are at most half of L_i + L_j apart. now: in round `round`. before: in the round before. The
+     * larger value is used, because with momentum models may move past each other. */
     double now, before;
 };
 
-/* Returns whether the bound counts as evidence as soon as it is below the target. The conditions
- * are lock step, no --byzantine, and one constant matrix W by which all peers mix. */
+/* Returns whether this bound on the consensus distance counts as evidence as soon as it is below
+ * the target. The conditions are lock step, no --byzantine, and one constant matrix W by which all
+ * peers mix. */
 bool distance_bound_at_once(const struct edges *es);
 
 /* Returns a bound on the consensus distance, relative to |x|. INFINITY: the edge to some neighbour
@@ -80,12 +88,13 @@ double distance_bound_apart(const struct edges *es);
  * --byzantine N. 0: no neighbour is left. O(dim) per neighbour. */
 double distance_bound_left(const struct edges *es);
 
-/* Resets the bound to unknown. */
+/* Resets *c: the bound on the consensus distance is unknown. */
 void distance_bound_begin(struct distance_bound *c);
 
-/* Updates the bound after a job of the consensus phase. rounds: rounds of the phase so far.
- * distance: bound on this peer's distance from the mean, by sketches. most: the target. The bound
- * becomes infinite if a neighbour ended without reporting that it was near the mean. */
+/* Updates *c, the bound on the consensus distance, after a job of the consensus phase. rounds:
+ * rounds of the phase so far. distance: bound on this peer's distance from the mean, estimated from
+ * sketches (projections of models). most: the target. The bound becomes infinite if a neighbour
+ * ended without reporting that it was near the mean. */
 void distance_bound_look(struct distance_bound *c, const struct edges *es, uint64_t rounds,
                          double distance, double most);
 

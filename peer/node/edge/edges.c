@@ -256,8 +256,9 @@ static void drop_unwanted(struct edges *es)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edges_pause(es, b, true, "not in the graph any more");
-            /* The edge is kept until the next job has committed the exchange. If a later graph
-             * contains the edge again, an EDGE message has to open it. */
+            /* An edge that has left the graph is kept until the next job has committed its
+             * complete exchange. If a later graph contains the edge again, an EDGE message has
+             * to open it. */
             b->must_ask = true;
             continue;
         }
@@ -292,7 +293,8 @@ static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self,
     return err;
 }
 
-/* Computes the places in the spanning trees along which sketches are aggregated. */
+/* Computes the places of this peer and its neighbours in the spanning trees along which sketches
+ * (random projections of models) are added up. */
 static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self)
 {
     const struct run *run = &es->workshop->run;
@@ -312,7 +314,7 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
         uint32_t other = g->neighbour[g->first[self] + k];
         const struct member *m = members_at(es->env->members, es->env->vertices[other]);
         struct neighbour *b = find(es, m->record->id);
-        if (b != NULL) /* NULL: choose() ran out of memory and ended the node. */
+        if (b != NULL) /* b is NULL if choose() ran out of memory and ended the node. */
             tree_aggregation_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
     }
     free(role);
@@ -382,7 +384,8 @@ static void ask(struct edges *es, struct neighbour *b)
     b->must_ask = false;
     edge_ask(&b->edge, rng_u64(&es->env->rng), es->env->config.boot, false, &m);
     m.run_round = es->beat;
-    /* The EDGE is queued behind all earlier deltas of the session, so it does not overtake them. */
+    /* The EDGE message is queued behind all earlier deltas of the session, so it does not overtake
+     * them. */
     sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
@@ -426,8 +429,8 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next to `due` if the checkpoint at this round count is the earlier of the two. A round
- * count up to `beat` is past and is ignored. */
+/* Sets *next to `due` if the checkpoint at round count `due` comes before the one at round count
+ * *next. A round count up to `beat` is past and is ignored. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))
@@ -484,7 +487,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     es->exchange_us = b->beat_us = es->env->now_us;
 }
 
-/* A fragment takes effect only with the DELTA message that completes it. */
+/* A fragment of a delta takes effect only with the DELTA message that completes it. */
 void edges_part(struct edges *es, const struct link *l, const struct wire_part *m)
 {
     struct neighbour *b = over(es, l);
@@ -556,13 +559,13 @@ void edges_heard(struct edges *es, const struct link *l)
     b->edge.state = EDGE_OPEN;
     env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
               env_name(es->env, l->id));
-    /* Nothing was sent while the edge was paused. A job may have committed an exchange in this
-     * time, and the neighbour lacks this peer's delta of it. Both latest deltas are therefore sent
+    /* Nothing was sent while the edge was paused. If a job has committed an exchange in this time,
+     * the neighbour lacks this peer's delta of it. This peer therefore sends its last two deltas
      * again. The neighbour drops a delta that it has already applied. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
-    edges_say_word(es, b); /* The neighbour received no BEAT during the pause. */
+    edges_say_word(es, b); /* The neighbour received no BEAT message during the pause. */
 }
 
 void edges_ending(struct edges *es, const struct link *l)

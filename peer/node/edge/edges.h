@@ -39,15 +39,15 @@
 #include "peer/node/run_context.h"
 
 enum {
-    /* Largest number of rounds in a pass of a topology that changes by round
-     * (ROUND_SCHEDULE_ROUNDS_MAX). */
+    /* Largest number of rounds in a pass, the sequence of rounds that a topology which changes by
+     * round repeats (ROUND_SCHEDULE_ROUNDS_MAX). */
     EDGES_ROUNDS_MAX = 24,
     /* Largest number of rounds of the consensus phase that this peer accepts in a message. An
      * honest peer ends the phase long before. */
     EDGES_BEATS_MORE = 1 << 24
 };
 
-/* Contents of a BEAT message of a neighbour. */
+/* Contents of a BEAT message, with which a neighbour reports its progress. */
 struct neighbour_word
 {
     uint64_t beat; /* Round count of the neighbour. 0: no BEAT has arrived. */
@@ -55,13 +55,13 @@ struct neighbour_word
     uint32_t settled;
 };
 
-/* The last BEAT message to a neighbour. It is stored to limit how often an equal one is
- * repeated. */
+/* The last BEAT message (report of this peer's progress) to a neighbour. It is stored to limit how
+ * often an equal BEAT is repeated. */
 struct neighbour_told
 {
     uint32_t link; /* Number of the session on which the BEAT was sent. */
-    /* The values in this BEAT. beat: round count of this peer. due: round count at which this peer takes
-     * its next checkpoint (0: none). */
+    /* The values in the last BEAT. beat: round count of this peer. due: round count at which this
+     * peer takes its next checkpoint (0: none). */
     uint64_t beat, due;
     /* settled: number of hops that the BEAT announced, within which all peers are near the mean. n:
      * number of times in a row that this peer wanted to send an equal BEAT. Some of these
@@ -93,11 +93,13 @@ struct neighbour
     int64_t lost_us; /* Time at which the session was lost. Valid while there is no session. */
     /* Last time at which the edge was OPEN or DONE. If the edge never was: time of its creation. */
     int64_t open_us;
-    uint64_t beat; /* Largest round count in an EDGE or BEAT since the edge last opened. */
+    /* Largest round count of the neighbour in an EDGE or BEAT message since the edge last
+     * opened. */
+    uint64_t beat;
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
      * round count. */
     int64_t beat_us;
-    /* Latest BEAT with an even round count, and latest BEAT with an odd one. */
+    /* The neighbour's latest BEAT with an even round count, and its latest BEAT with an odd one. */
     struct neighbour_word said[2];
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;
@@ -114,21 +116,22 @@ struct neighbour
      * change edge.gamma while a job runs. */
     double gamma;
     /* The edge stays closed until this time, because the neighbour was distrusted. In the consensus
-     * phase only the first closure of an edge lasts for this time. */
+     * phase this time counts only if the edge was never closed for distrust before. */
     int64_t barred_us;
     uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
-    /* True: the neighbour was distrusted, and fewer than WELL exchanges have been completed since
-     * (edges_trust.c). */
+    /* True: the neighbour was distrusted, and the edge has completed fewer than 32 exchanges (WELL)
+     * since (edges_trust.c). */
     bool distrusted;
     /* True: the edge stays closed in the consensus phase. Cleared if the distrust ends before that
      * phase. */
     bool for_good;
-    /* Number of runaways of the edge (gossip/exchange/gamma.h) that were reported to the user. */
+    /* Number of runaways of the edge that were reported to the user. In a runaway the distance
+     * between the two replicas grows without bound (gossip/exchange/gamma.h). */
     uint32_t n_runaways;
     struct neighbour_part part;
     struct neighbour_told told;
-    /* Mixing weight of the edge in each round of a pass, as packed by round_schedule_word(). 0: the
-     * edge is not used in this round. */
+    /* Mixing weight of the edge in each round of a pass (the sequence of rounds that the topology
+     * repeats), as packed by round_schedule_word(). 0: the edge is not used in this round. */
     uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
@@ -141,11 +144,12 @@ struct edges_status
     uint64_t view;
     uint32_t n_members;    /* Number of vertices of the graph, this peer included. */
     uint32_t eccentricity; /* Hops from this peer to the farthest member. */
-    /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
+    /* Number of rounds in a pass, the sequence of rounds that the topology repeats (rounds.h). 0:
+     * the topology is constant. */
     uint32_t n_rounds;
     double momentum; /* Momentum of the consensus phase. Valid if edges_gap() is not 0. */
-    /* Factor of the graph at this peer's vertex (graph_spread() in topology/topology.h). Set with
-     * --compress auto only. */
+    /* Expected distance of this peer's model from the mean of all models, in units of the length of
+     * a local step (graph_spread() in topology/topology.h). Set with --compress auto only. */
     double spread;
     /* Mean speed of the peers in local steps per second, as estimated for --local-steps auto. */
     double pace;
@@ -158,10 +162,11 @@ struct edges_status
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
-    /* Time at which this peer last stopped waiting for a neighbour that had never been left out
-     * before. 0: never. */
+    /* Last time at which this peer stopped waiting for a neighbour. Only the first time per
+     * neighbour counts. 0: never. */
     int64_t excused_us;
-    /* Number of new epochs, over all edges, except the first epoch of each edge. */
+    /* Number of resets of all edges. A reset begins a new epoch of an edge, with new replicas at
+     * both ends. The first epoch of an edge is no reset. */
     uint64_t n_resets;
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
@@ -170,17 +175,18 @@ struct edges_status
     uint64_t bytes_ahead;
 };
 
-/* Returns a peer without edges, or NULL if memory is exhausted. The pointers are borrowed. */
+/* Returns the state of a peer without edges, or NULL if memory is exhausted. The pointers are
+ * borrowed. */
 struct edges *edges_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *es after edges_close_all(). NULL is allowed. */
 void edges_close(struct edges *es);
-/* Drops all edges without messages. Called when the run is given up. */
+/* Drops all edges and sends no message about it. Called when the run is given up. */
 void edges_close_all(struct edges *es);
 
 /* ---- events ---- */
 
-/* Each of these functions handles a message that arrived on session l. An invalid message ends the
- * session. */
+/* edges_edge(), edges_edge_close(), edges_delta() and edges_part() handle a message that arrived on
+ * session l. An invalid message ends the session. */
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
 void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
@@ -201,7 +207,7 @@ void edges_ending(struct edges *es, const struct link *l);
 /* Opens all edges again with an EDGE message. Called when an attempt of the finish protocol was
  * aborted, because this peer and its neighbours then mix again. */
 void edges_reopen(struct edges *es);
-/* To be called when training begins: forgets absences of neighbours before this time. */
+/* To be called when training begins: forgets earlier absences of neighbours. */
 void edges_begin(struct edges *es);
 /* Pauses edges after SILENT_US without a message on their session, and updates the flap damping. To
  * be called at every tick. */
@@ -209,8 +215,8 @@ void edges_tick(struct edges *es);
 
 /* Returns whether the members have changed since the edges were chosen. */
 bool edges_outdated(const struct edges *es);
-/* Chooses the edges for the current members: adds new edges and drops unwanted ones. Must not be
- * called while a job runs. */
+/* Chooses the edges for the current members: adds new edges, and drops edges that the topology no
+ * longer contains. Must not be called while a job runs. */
 void edges_rebuild(struct edges *es);
 /* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
  * ready. */
@@ -234,10 +240,11 @@ void edges_settle(struct edges *es);
 void edges_excuse(struct edges *es, size_t i, bool excused);
 /* Adds the task of edge i to the job that is being planned. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
-/* Returns the state of edge i for sketches, to be used by the job that is being planned. */
+/* Returns what edge i stores for sketches (random projections of models), to be used by the job
+ * that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);
 /* To be called after a job. Copies the consensus step size of each edge to the neighbour's field
- * `gamma`, and drops unwanted edges. */
+ * `gamma`, and drops edges that the topology no longer contains. */
 void edges_job_done(struct edges *es);
 /* Records that a job with `steps` local steps took took_us microseconds (pace_worked()). */
 void edges_worked(struct edges *es, uint32_t steps, int64_t took_us);
@@ -292,14 +299,16 @@ bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-/* Returns the number of edges, and of those that are open. */
+/* Return the number of all edges, and the number of open edges. */
 size_t edges_count(const struct edges *es);
 size_t edges_count_open(const struct edges *es);
 /* Returns the present state of all edges together. */
 struct edges_status edges_status(const struct edges *es);
-/* Returns this peer's place in the spanning trees along which sketches are added up. */
+/* Returns this peer's place in the spanning trees along which sketches (random projections of
+ * models) are added up. */
 const struct tree_aggregation_place *edges_place(const struct edges *es);
-/* Returns the averaging pass that is under way, or the last one. */
+/* Returns the averaging pass (a sequence of rounds that computes the mean) that is under way, or
+ * the last one. */
 const struct averaging_pass *edges_pass(const struct edges *es);
 /* With --local-steps auto: returns the number of local steps in the next round (pace_steps()). */
 uint32_t edges_local_steps(const struct edges *es, uint32_t average, uint32_t most);

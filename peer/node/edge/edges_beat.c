@@ -3,8 +3,8 @@
 #include "peer/node/edge/edges_state.h"
 
 /* Limits how often an equal BEAT is repeated on a session, so that few BEATs wait behind a long
- * delta. The first AGAIN of them are all sent, because the neighbour may have had no edge to this
- * peer yet. After that, only repetitions 16, 32, 64 and so on are sent. */
+ * delta. The first AGAIN equal BEATs are all sent, because the neighbour ignores BEATs until it has
+ * an edge to this peer. Of the later ones, only numbers 16, 32, 64 and so on are sent. */
 enum { AGAIN = 8 };
 
 static bool is_worth_saying(const struct edges *es, struct neighbour *b)

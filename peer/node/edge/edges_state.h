@@ -13,12 +13,13 @@ enum {
     EDGES_PARTS_MAX = 64
 };
 
-/* The last EDGE that arrived on a session while this peer had no edge to the sender or kept the
- * edge closed. The message is used if this peer opens the edge later. */
+/* The last EDGE message (a request to open the edge) that arrived on a session while this peer had
+ * no edge to the sender or kept the edge closed. The message is used if this peer opens the edge
+ * later. */
 struct early_edge
 {
-    bool heard;    /* True: an EDGE has arrived and may still be used. */
-    uint32_t link; /* Number of the session on which the EDGE arrived. */
+    bool heard;    /* True: an EDGE message has arrived and has not been used yet. */
+    uint32_t link; /* Number of the session on which the EDGE message arrived. */
     struct wire_edge edge;
 };
 
@@ -31,27 +32,32 @@ struct edges
     size_t n, cap;         /* Number of neighbours, and for how many there is room. */
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
     uint64_t view;
-    /* Number of rounds in a pass of the topology. 0: the topology is constant (rounds.h). */
+    /* Number of rounds in a pass, the sequence of rounds that the topology repeats (rounds.h). 0:
+     * the topology is constant. */
     uint32_t n_rounds;
-    bool exact;            /* True: one pass computes the exact mean (struct round_schedule). */
+    /* True: one pass of rounds computes the exact mean of all models (struct round_schedule). */
+    bool exact;
     uint32_t eccentricity; /* Hops from this peer to the farthest member. */
-    /* Place of this peer in the spanning trees along which sketches are added up. */
+    /* Place of this peer in the spanning trees along which sketches (random projections of models)
+     * are added up. */
     struct tree_aggregation_place place;
     /* Number of the graph (place.built) whose spectral gap and momentum are stored. */
     uint64_t measured;
     /* Spectral gap of the mixing matrix, and momentum of the consensus phase derived from it. */
     double gap, momentum;
-    /* Factor of the graph at this peer's vertex (graph_spread() in topology/topology.h). Set with
-     * --compress auto only. */
+    /* Expected distance of this peer's model from the mean of all models, in units of the length of
+     * a local step (graph_spread() in topology/topology.h). Set with --compress auto only. */
     double spread;
     uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
     uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
     /* Hops around this peer within which all peers are known to be under --final-drift. */
     uint32_t settled;
     bool last; /* True: the consensus phase has begun. */
-    /* The averaging pass that is under way, or the last one. Written by averaging_pass.c only. */
+    /* The averaging pass (a sequence of rounds that computes the mean) that is under way, or the
+     * last one. Written by averaging_pass.c only. */
     struct averaging_pass pass;
-    /* Speeds for --local-steps auto, measured in own jobs and received with deltas. */
+    /* Speeds in local steps per second for --local-steps auto: measured in this peer's jobs, and
+     * received with deltas. */
     struct pace pace;
     /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
      * accepted. 0, or a round count up to `beat`: none. */
@@ -62,13 +68,14 @@ struct edges
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
-    /* Number of new epochs, over all edges, except the first epoch of each edge. */
+    /* Number of resets of all edges. A reset begins a new epoch of an edge, with new replicas at
+     * both ends. The first epoch of an edge is no reset. */
     uint64_t n_resets;
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Time at which this peer last stopped waiting for a neighbour that had never been left out
-     * before. 0: never. */
+    /* Last time at which this peer stopped waiting for a neighbour. Only the first time per
+     * neighbour counts. 0: never. */
     int64_t excused_us;
     /* EDGE messages that arrived before this peer could open the edge, by the session's index in
      * the session table. */

@@ -12,13 +12,13 @@
  *   refused before
  *   suspect: the neighbour pulls this peer   5 s            closed, because further training does
  *   and does not come closer                                not correct it
- *   WELL exchanges since the last closure                   open, and not refused before
+ *   32 exchanges (WELL) since the closure                   open, and not refused before
  */
 #include "peer/node/edge/edges_state.h"
 
 #include "peer/node/mark.h"
 
-/* The distrust ends after this number of exchanges since the edge was opened again. */
+/* Number of exchanges after the last closure of an edge that end the distrust in the neighbour. */
 enum { WELL = 32 };
 
 static bool last_phase(const struct edges *es)
@@ -26,8 +26,8 @@ static bool last_phase(const struct edges *es)
     return es->beat >= es->workshop->run.rounds;
 }
 
-/* In the consensus phase only the first closure lasts for a time. Later closures of the training may
- * last for hours, and the consensus phase does not wait for their end. */
+/* In the consensus phase only the time of an edge's first closure counts. Later closures in
+ * training may last for hours, and the consensus phase does not wait for their end. */
 bool edges_bars(const struct edges *es, const struct neighbour *b)
 {
     bool closed = es->env->now_us < b->barred_us;
@@ -81,7 +81,7 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     b->edge.suspect = false;
     edges_pause(es, b, true, "its data are implausible");
     b->must_ask = true;
-    if (b->link != NULL) /* The message tells the neighbour not to wait for this peer. */
+    if (b->link != NULL) /* EDGE_CLOSE tells the neighbour not to wait for this peer. */
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
     tell(es, b, ahead, us);
 }

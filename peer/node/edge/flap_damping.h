@@ -23,13 +23,13 @@
 /* Recent absences of one neighbour. Times are node times in microseconds. */
 struct flap_damping
 {
-    double s;         /* Penalty in seconds at time at_us. */
-    int64_t at_us;    /* Time of the last update. */
+    double s;         /* Penalty for absences in seconds, at time at_us. */
+    int64_t at_us;    /* Time of the last update of the penalty. */
     bool flapping;    /* True: the penalty is too high, so no peer waits for the neighbour. */
     bool away;        /* True: the neighbour is absent now. */
     int64_t since_us; /* Start of the current or last absence. */
     int64_t away_us;  /* Length of the current or last absence so far. */
-    double n;         /* Decayed number of absences at time at_us. */
+    double n;         /* Number of absences at time at_us, decayed with a half-life of 60 s. */
 };
 
 /* Returns the initial state of a neighbour. The neighbour counts as absent until the first update

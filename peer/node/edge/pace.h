@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-/* Speeds in local steps per second. */
+/* Training speeds, in local steps per second. */
 struct pace
 {
     double own, mean; /* Own speed, and estimated mean speed of all peers. 0: unknown. */
@@ -38,7 +38,7 @@ struct pace
 void pace_worked(struct pace *p, uint32_t steps, int64_t took_us);
 
 /* Handles a received `mean` of another peer, in local steps per second. 0: that peer does not know
- * it. */
+ * its mean. */
 void pace_heard(struct pace *p, double mean);
 
 /* Returns the number of local steps in the next round, from 1 to `most`. average: number of steps

@@ -16,7 +16,7 @@
 
 #include "peer/node/edge/edges.h"
 
-/* Called when a job is planned: no fragment of its delta was sent yet. */
+/* Called when a job is planned. Records that no fragment of the job's delta was sent yet. */
 void parts_begin(struct edges *es);
 /* Sends the newly encoded fragment of the delta to each neighbour that can take it. n: number of
  * bytes at the end of the current job's delta that are encoded. */

@@ -73,8 +73,8 @@ uint64_t rounds_cycle(const struct edges *es)
     return 2 * (uint64_t)es->n_rounds + WORDS_MORE;
 }
 
-/* The deltas for the last round count of training use the codec of training, so the first pass
- * begins after them. */
+/* The deltas for the last round count of training use the codec of training, so the first averaging
+ * pass of the consensus phase begins after them. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat)
 {
     uint64_t trained = es->workshop->run.rounds;
@@ -88,7 +88,7 @@ static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint6
 {
     uint64_t place = rounds_place(es, beat);
     if (averaging_pass_counts(es) && place != UINT64_MAX) {
-        /* All peers have the mean, so no further pass is needed. */
+        /* All peers have the mean model, so no further averaging pass is needed. */
         bool done = es->pass.over && member_counts_ended(es->env);
         return place < es->n_rounds && !done ? b->turn[place] : 0;
     }
@@ -101,8 +101,8 @@ bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t bea
     return !b->aside && (es->n_rounds == 0 || turn_of(es, b, beat) > 0);
 }
 
-/* Returns the neighbour's delta for the first exchange that is not ready yet. NULL: this delta has
- * not arrived. */
+/* Returns the neighbour's delta for the next exchange that does not have both deltas yet. NULL: the
+ * neighbour's delta has not arrived. */
 static const struct edge_got *begun(const struct edge *e)
 {
     const struct edge_got *g = &e->got[(e->round + edge_ready(e)) % 2];

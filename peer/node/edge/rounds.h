@@ -24,13 +24,15 @@
 
 #include "peer/node/edge/edges.h"
 
-/* Sets the rounds of all edges after the n members have changed and the edges were chosen. self:
- * vertex of this peer. Returns 0, -EINVAL or -ENOMEM. */
+/* Computes in which rounds of a pass (the sequence of rounds that the topology repeats) each edge
+ * is used. Called after the n members have changed and the edges were chosen. self: vertex of this
+ * peer. Returns 0, -EINVAL or -ENOMEM. */
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
-/* Returns the round of the pass for which deltas of round count `beat` are made in the consensus
- * phase. n_rounds or more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with
- * uncompressed models) has not begun. */
+/* Returns the index, in the averaging pass (the sequence of rounds that the topology repeats), of
+ * the round for which deltas of round count `beat` are made in the consensus phase. n_rounds or
+ * more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with uncompressed models)
+ * has not begun. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 
 /* Returns the length in rounds of one cycle of the consensus phase: an averaging pass, and the
