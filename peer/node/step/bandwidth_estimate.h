@@ -57,8 +57,8 @@ struct bandwidth_estimate
 void bandwidth_estimate_init(struct bandwidth_estimate *g, const struct env *env,
                              const struct sessions *s, const struct run_context *w);
 
-/* Handles a CARRIED event, which reports what a session has carried since its previous CARRIED
- * event. */
+/* Handles a NODE_CARRIED event, which reports the throughput of a session since the session's
+ * previous event of this type. */
 void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges *es,
                                 const struct node_event *ev);
 
@@ -66,8 +66,9 @@ void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
 /* Called when a job of training is planned in round `now`. If all figures have arrived (with
- * --bandwidth RATE: if 1 s has passed), sets the lower bound of the codec level, and the price of
- * each level, in *l. */
+ * --bandwidth RATE: if 1 s has passed), sets two properties of *l: the lower bound of the codec
+ * level, and the price of each level. A price above 1 means that deltas of the level delay the
+ * round. */
 void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
                              struct codec_levels *l, uint64_t now);
 

@@ -12,7 +12,8 @@ enum {
     /* A run with fewer rounds counts as diverged only if its losses are far too high. */
     LEAST = 30,
     ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */
-    /* Samples below which an accuracy may equal the share of the most frequent label by chance. */
+    /* With fewer samples than this, an accuracy may equal the share of the most frequent label by
+     * chance. */
     TESTED = 100,
     STREAK = 10 /* In long runs, this number of far too high losses in a row proves divergence. */
 };

@@ -32,9 +32,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct state; /* Defined in nn/math/state.h. */
+struct state; /* Reads or writes a checkpoint. Defined in nn/math/state.h. */
 
-enum { DIVERGENCE_TEXT = 160 }; /* Size of the text of a reason, in bytes with the NUL. */
+/* Size of a text that says why training failed, in bytes with the NUL. */
+enum { DIVERGENCE_TEXT = 160 };
 
 /* Figures of one peer's training. Saved in checkpoints. */
 struct divergence
@@ -56,7 +57,7 @@ struct divergence
     uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
 };
 
-/* Initialises *v: no figures yet. */
+/* Initialises *v without any losses or drift figures. */
 void divergence_init(struct divergence *v);
 
 /* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
@@ -66,8 +67,8 @@ void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t
                      double guess);
 
 /* Adds a drift figure. xi: the drift Xi of the models at the start of `round`. relative: xi divided
- * by the length of the mean model; if `relative` is not finite but xi is, that length is not known.
- * n_rounds: length of the run. A figure may be added more than once. */
+ * by the length of the mean model, or not finite if that length is not known. n_rounds: length of
+ * the run. A figure may be added more than once. */
 void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
                       uint64_t n_rounds);
 

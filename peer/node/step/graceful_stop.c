@@ -8,8 +8,9 @@
 
 enum stop_state {
     STOP_NOT_ASKED,
-    STOP_ASKED,  /* One more checkpoint has been requested. */
-    STOP_AT_ONCE /* This peer ends without waiting for a checkpoint. Final. */
+    STOP_ASKED, /* Asked to stop: one more checkpoint has been requested. */
+    /* This peer ends without waiting for a checkpoint. The state does not change any more. */
+    STOP_AT_ONCE
 };
 
 struct graceful_stop

@@ -24,7 +24,7 @@
 
 #include "peer/node/step/phases.h"
 
-/* State of a requested end. */
+/* State of a request to stop this peer. */
 struct graceful_stop;
 
 /* Returns the state of a peer that was not asked to stop, or NULL if memory is exhausted. */

@@ -119,9 +119,9 @@ static void set_moment(struct job *j)
 {
     struct edges *es = j->edges;
     size_t count = 0;
-    /* Sketches that are averaged by gossip need the spectral gap. After a fault
-     * (mixing_undisturbed() is false) the drift comes from a tree aggregation, for which the gap is
-     * not needed. In the consensus phase phases.c computes the gap. */
+    /* Sketches (projections of models) that are averaged by gossip need the spectral gap. After a
+     * fault (mixing_undisturbed() is false) the drift comes from sums along a spanning tree, for
+     * which the gap is not needed. In the consensus phase phases.c computes the gap. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
     if (edges_count(es) > j->cap_pairs) {
@@ -139,7 +139,8 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            /* The list includes edges that were open earlier and are paused now. */
+            /* The list also contains sketch states of edges that were open earlier and are paused
+             * now. */
             j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
@@ -236,8 +237,8 @@ static uint32_t momentum(const struct job *j)
     return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
 }
 
-/* Returns the mean speed to announce: local steps per second, times 1000. 0: the run does not use
- * it (only --local-steps auto does). */
+/* Returns this peer's estimate of the mean speed of all peers, for announcements: local steps per
+ * second, times 1000. 0: the run does not use it (only --local-steps auto does). */
 static uint64_t pace(const struct job *j)
 {
     double mean = 1e3 * edges_status(j->edges).pace;
@@ -500,7 +501,8 @@ static void tell_runaways(struct job *j)
     }
 }
 
-/* Also called after the node has ended, because the packets must return to their pool. */
+/* Also called after the node has ended, because the packets of the deltas must return to their
+ * pool. */
 void job_over(struct job *j)
 {
     j->working = false;
@@ -513,7 +515,8 @@ void job_over(struct job *j)
 static void serve_snapshot(struct job *j)
 {
     if (j->snapshot != NULL && j->snapshot->len == 0)
-        /* No drift window began in this job, so the worker has not filled the packet. */
+        /* No drift window (period of measurement) began in this job, so the worker has not filled
+         * the packet. */
         packet_release(j->snapshot);
     else if (j->snapshot != NULL)
         model_server_serve(j->orders, j->snapshot, j->round);
@@ -534,7 +537,8 @@ static void tell_rollback(struct job *j)
         rollback_why(r, j->figures.diverged);
 }
 
-/* Returns whether the model cannot be encoded. If so, reports that it diverged. */
+/* Returns whether a parameter is too large for the model to be encoded. If so, reports that the
+ * model diverged. */
 static bool cannot_be_sent(struct job *j)
 {
     if (!j->workshop->mixing.diverged)

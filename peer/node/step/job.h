@@ -46,8 +46,8 @@ struct job *job_open(struct env *env, const struct sessions *s, struct run_conte
                      struct edges *es, struct phases *ph, struct model_server *o);
 /* Frees *j after job_drop(). NULL is allowed. */
 void job_close(struct job *j);
-/* Frees everything that belongs to the run. Called when the run is given up or the node is closed.
- * No job may be running. */
+/* Frees all data of the job that belong to the run. Called when the run is given up or the node is
+ * closed. No job may be running. */
 void job_drop(struct job *j);
 
 /* Assigns the samples to the members that are alive now (--shard auto). The next job passes the
@@ -57,7 +57,7 @@ void job_share(struct job *j);
 /* Plans a job of the current phase and requests it from the driver. If memory is exhausted, the
  * node ends. */
 void job_start(struct job *j);
-/* Plans the last job. It exchanges nothing, measures the drift, and evaluates the model on all
+/* Plans the last job, which exchanges nothing, measures the drift, and evaluates the model on all
  * samples. */
 void job_last(struct job *j);
 /* Does the job. Called on the worker thread. clock_us: a monotonic clock, in microseconds. */
@@ -84,9 +84,11 @@ void job_go_on(struct job *j);
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);
-/* Returns whether training diverged again after a rollback. The model is then an old one. */
+/* Returns whether training diverged again after a rollback. The model is then the last good
+ * copy. */
 bool job_has_failed(const struct job *j);
-/* Passes a CARRIED event to the bandwidth estimate. */
+/* Passes a NODE_CARRIED event, which reports the throughput of a link, to the bandwidth
+ * estimate. */
 void job_carried(struct job *j, const struct node_event *ev);
 /* Writes or reads the totals over the whole run and the results of the last evaluation, for a
  * checkpoint. */

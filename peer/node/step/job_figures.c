@@ -21,7 +21,8 @@ static double mean_gamma(const struct edges *es)
     return count > 0 ? sum / (double)count : (double)NAN;
 }
 
-/* Returns whether the latest drift figure comes from a tree aggregation in the consensus phase. */
+/* Returns whether the latest drift figure comes from a tree aggregation (sums over all members
+ * along spanning trees) in the consensus phase. */
 static bool surveyed_last(const struct job *j)
 {
     const struct mixing *m = &j->workshop->mixing;
@@ -64,9 +65,10 @@ void job_report(struct job *j)
     p->relative_drift = k->figures.relative;
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
-    /* The final drift figure is that of the last tree aggregation of the consensus phase. It is the
-     * bound on this peer's distance instead if there was no aggregation, if an averaging pass was
-     * exact, or if sketches are not trusted. */
+    /* The final drift figure is that of the last tree aggregation (sums along spanning trees) of
+     * the consensus phase. If there was no aggregation, an averaging pass was exact, or sketches
+     * (projections of models) are not trusted, the figure is the bound on the distance of this
+     * peer's model from the mean. */
     bool passed = edges_pass(j->edges)->over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {

@@ -40,14 +40,20 @@ struct job
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
     struct packet *snapshot;
-    bool at_window;    /* True: the copy is made only if a drift window begins with this job. */
-    bool members;      /* True: the trainer has not received the current keys[] yet. */
+    /* True: the worker fills `snapshot` only if a drift window (a period in which peers estimate
+     * the drift) begins with this job. */
+    bool at_window;
+    /* True: the trainer has not received the current member hashes in keys[] yet. */
+    bool members;
     int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
     uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
     size_t n_keys, cap_keys;
-    /* Copy of what the worker must know of the edges to compute sketches. */
+    /* Copy of what the worker must know of the edges to compute sketches (random projections of
+     * models). */
     struct sketch_moment moment;
-    struct sketch_pair **pairs; /* Sketch states of the edges. Owned. */
+    /* Pointers to what the edges store for sketches (random projections of models). Only the array
+     * is owned. */
+    struct sketch_pair **pairs;
     size_t cap_pairs;
     /* Reports of the trainer about the local steps and about the evaluation. */
     struct trainer_report trained, tested;
@@ -61,19 +67,22 @@ struct job
     /* Copy of the last good model, to which training returns after divergence. */
     struct rollback rollback;
     int64_t (*clock_us)(void); /* The worker's clock: monotonic, in microseconds. */
-    int64_t signed_us; /* Time of the job's last progress report, or its start, by clock_us(). */
+    /* Time of the job's last progress report, or of its start if there was none, by clock_us(). */
+    int64_t signed_us;
     /* True: the job may be long for a known reason, so the worker reports its progress. */
     bool signs;
     /* Number of encoded bytes of this job's delta that the worker has announced to the loop
      * thread. */
     size_t told;
     uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
-    /* True: training diverged in this job, and x was set back to the model of rollback.round. */
+    /* True: training diverged in this job, and the model was set back to the last good copy, that
+     * of round rollback.round. */
     bool ran_away;
     /* True: this is the last job of the run, which computes the evidence of the final model. */
     bool last;
-    struct finish_evidence evidence; /* Evidence of the final model, for the certificate. */
-    struct node_progress figures;    /* Figures that jobs produce, for drivers (node_progress()). */
+    /* Evidence about the final model, for the certificate of the run's success. */
+    struct finish_evidence evidence;
+    struct node_progress figures; /* Figures that jobs produce, for drivers (node_progress()). */
 };
 
 /* Copies the results of the job to j->figures. Called by job_done() only; in job_figures.c. */

@@ -6,8 +6,8 @@
 #include "peer/node/step/phases_state.h"
 
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait is limited to
- * PACE_MOST times the average plus USUAL_WAIT_US. Without USUAL_WAIT_US an average of 0 could never
- * grow. */
+ * the sum of USUAL_WAIT_US and PACE_MOST times the average. Without USUAL_WAIT_US an average of 0
+ * could never grow. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
 /* A job hangs if it exceeds --straggler-timeout, LIMIT_JOBS times the mean job and LIMIT_LONGEST

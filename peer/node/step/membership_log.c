@@ -14,12 +14,13 @@ enum {
      * silent, dead, back. One more message about the member is allowed after each
      * MEMBERSHIP_LOG_US. */
     LINES = 4,
-    NAMED = 4, /* Maximum number of names in a message. The other members are counted. */
+    /* Maximum number of names in a message. For further members the message gives their number. */
+    NAMED = 4,
     NAMES = NAMED * (WIRE_NAME_MAX + 2),
     STATES = MEMBER_LEFT + 1
 };
 
-/* A member that was suspect, dead or had left at some time. */
+/* A member that was suspect or dead, or had left, at some time. */
 struct membership_log_entry
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -32,7 +33,7 @@ struct membership_log_entry
     /* Number of changes of the member's state since the last message about it. */
     uint32_t n_untold;
     double lines; /* Number of messages about the member that are allowed at time lines_us. */
-    /* Time for which the number of allowed messages was computed, in microseconds. */
+    /* Time at which `lines` was last updated, in microseconds. */
     int64_t lines_us;
 };
 
@@ -42,8 +43,11 @@ struct membership_log
     struct sessions *sessions;
     const struct edges *edges;
     struct membership_log_entry *at; /* Entries of members, in no order. Owned. */
-    size_t n, cap;                   /* Number of entries, and for how many there is memory. */
-    uint64_t changes;                /* Value of members_changes() at the last comparison. */
+    /* n: number of entries. cap: number of entries for which there is memory. */
+    size_t n, cap;
+    /* Value of members_changes(), a counter of changes of the member table, at the last
+     * comparison. */
+    uint64_t changes;
     /* True: a change was not printed because the limit on messages about its member is reached. */
     bool waits;
 };
@@ -51,16 +55,16 @@ struct membership_log
 /* Members that have entered the same state and share a message. */
 struct group
 {
-    /* n: number of members in the group. n_untold: number of earlier changes of their states that
-     * were not printed. */
+    /* n: number of members that share the message. n_untold: number of earlier changes of these
+     * members' states that were not printed. */
     uint32_t n, n_untold;
-    char names[NAMES]; /* Names of the first NAMED members, separated by ", ". */
+    char names[NAMES]; /* Names of at most NAMED of the members, separated by ", ". */
     /* Time since this peer last heard any of the members, in microseconds. 0: it never heard one of
      * them. */
     int64_t silent_us;
     int64_t dead_us; /* Time until the first of the members is declared dead, in microseconds. */
-    /* edge: a member is a neighbour of this peer. died: the last message about a member said that
-     * it is dead. */
+    /* edge: at least one of the members is a neighbour of this peer. died: the last message about
+     * at least one of the members said that it is dead. */
     bool edge, died;
 };
 

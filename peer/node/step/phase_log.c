@@ -26,7 +26,7 @@ static const char *end_of_consensus(const struct schedule_view *v,
                             : "all peers are under --final-drift";
 }
 
-/* Returns the phase that follows a decision, and writes the reason. */
+/* Returns the phase to which decision d leads. If the phase changes, writes the reason to why[]. */
 static enum node_phase next_phase(const struct phases *ph, const struct schedule_view *v,
                                   const struct schedule_decision *d, char why[REASON_MAX])
 {

@@ -16,7 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The target is --final-drift times this factor. It is below 1, because estimates have an error. */
+/* The target of the consensus phase is --final-drift times this factor. The factor is below 1,
+ * because estimates of the distance have an error. */
 static const double final_margin = 0.8;
 
 /* A distance counts as progress if it is below this factor times the least distance so far. */
@@ -27,11 +28,15 @@ enum {
      * progress. A time limit alone would be too short on a slow network. */
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
-    /* Least number of rounds of the consensus phase after the first aborted attempt. */
+    /* Least number of rounds of the consensus phase after the first aborted attempt of the finish
+     * protocol. */
     PHASES_AGAIN_ROUNDS = 32,
-    OLD_ROUNDS = 128, /* Age in rounds above which a bound by sketches is not trusted. */
+    /* Age in rounds above which a distance bound from sketches (projections of models) is not
+     * trusted. */
+    OLD_ROUNDS = 128,
     /* After this number of rounds without progress, or after STALL_ROUNDS rounds per vertex of the
-     * graph, the phase counts as stalled even without drift windows. */
+     * graph, the consensus phase counts as stalled even if no drift window (period of measurement)
+     * has ended. */
     STALL_MOST = 5000
 };
 
@@ -100,7 +105,8 @@ static void begin_final(struct phases *ph, double bound)
     ph->settling_window = UINT64_MAX;
 }
 
-/* Makes the fetched model the final model, because all members with a model have finished. */
+/* Makes the model that this peer fetched its final model, because all members with a model have
+ * finished. */
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
@@ -128,7 +134,8 @@ void phases_restore_final(struct phases *ph)
     ph->done += last - ph->round;
     ph->round = last;
     ph->resumed = false;
-    /* The distance that the earlier process measured is lost, but the finish protocol measures it. */
+    /* The distance from the mean that the earlier process measured is lost. The finish protocol
+     * measures it again. */
     begin_final(ph, (double)INFINITY);
 }
 
@@ -169,7 +176,8 @@ static void claim(struct phases *ph, uint64_t beat)
         }
     }
     ph->round = to;
-    /* A skipped round mixes nothing, so the number of rounds until mix_until does not change. */
+    /* Skipped rounds mix nothing, so they do not count towards mix_until, the round in which the
+     * distance of the models counts again. */
     if (mixes_again(ph))
         ph->mix_until += beat - to - ph->settle_rounds;
     if (ph->phase == NODE_CONSENSUS)
@@ -207,7 +215,8 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
     checkpoint_members(ph->checkpoint, es.n_members);
 }
 
-/* Deltas carry the round count. Neighbours without a delta get it in a BEAT. */
+/* Deltas carry this peer's next round count. A neighbour that gets no delta gets the round count in
+ * a BEAT message. */
 void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
@@ -229,8 +238,8 @@ void phases_job_done(struct phases *ph, bool steps)
     job_watchdog_done(ph, took);
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
-    /* If an edge opened after the early announcement, its neighbour may not have received the
-     * announcement. */
+    /* If an edge opened after the early announcement of the round count, its neighbour may not have
+     * received the announcement. */
     if (!ph->ahead || edges_status(ph->edges).opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
@@ -239,12 +248,12 @@ void phases_job_done(struct phases *ph, bool steps)
 
 /* ---- the consensus phase ---- */
 
-/* Returns the least bound known in this phase. This bound stays valid, because mixing alone only
- * reduces distances. A later, larger estimate must not replace it, because other peers may have
- * ended on the evidence of the least bound. */
+/* Returns the least known bound on this peer's distance from the mean in the consensus phase. The
+ * bound stays valid, because mixing alone only reduces distances. A later, larger estimate must not
+ * replace it, because other peers may have ended on the evidence of the least bound. */
 static double measured(const struct phases *ph)
 {
-    /* The model of the only member is the mean. */
+    /* The model of the only member is the mean of all models, so its distance is 0. */
     if (members_count(ph->env->members) == 1)
         return 0;
     double known = fmin(ph->bound, ph->chain.bound);
@@ -253,8 +262,8 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    /* The bound of an exact averaging pass counts even if ph->left is larger, because ph->left may
-     * be computed from old replicas of neighbours that have ended. */
+    /* The bound of an exact averaging pass counts even if the lower bound ph->left is larger,
+     * because ph->left may be computed from old replicas of neighbours that have ended. */
     double passed = averaging_pass_bound(ph->edges);
     if (mixes_again(ph))
         return (double)INFINITY;
@@ -276,14 +285,16 @@ static bool all_trained(const struct phases *ph)
     return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
 }
 
-/* Returns whether the drift was measured in this phase and is above the target. */
+/* Returns whether this peer's distance from the mean was measured in the consensus phase and is
+ * above the target. */
 static bool known_apart(const struct phases *ph)
 {
     return run_context_known(ph->workshop, ph->settling_window)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Records progress: stores the current values, with which later values are compared. */
+/* Records that the consensus phase has made progress. Stores the current values, with which later
+ * values are compared. */
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
@@ -310,7 +321,8 @@ static void begin_anew(struct phases *ph)
  *   - the number of hops around this peer within which all peers are near the mean increased
  *   - the graph changed
  *   - a member still trains, because this peer may be waiting for it through other peers
- *   - after an aborted attempt: a round was done in which the distance does not count (mix_until)
+ *   - after an aborted attempt of the finish protocol: a round was done in which the distance does
+ *     not count (mix_until)
  *
  * A value that only varies is no progress, because the noise of a Byzantine member must not delay
  * the end. */
@@ -333,20 +345,21 @@ static int64_t stalled_us(const struct phases *ph)
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - es.exchange_us > SCHEDULE_STALL_US;
-    /* After a member has ended, no drift window can include all members, so none is required. */
+    /* After a member has ended, no drift window (measurement by all members) can be completed, so
+     * none is required. */
     bool last =
         member_counts_some(ph->env, RECORD_FINISHED) || member_counts_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)es.n_members);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* The time of a wait for a neighbour that this peer no longer waits for does not count as time
-     * without progress. */
+    /* A wait for a stuck neighbour is no lack of progress. The time is therefore counted from the
+     * moment when this peer stopped waiting for it, if that is later than the last progress. */
     int64_t since_us = ph->better_us > es.excused_us ? ph->better_us : es.excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
-/* Discards the bound. From now on, only drift windows that begin later count. `anew`: one begins
- * now. */
+/* Discards the bound on this peer's distance. From now on, only drift windows (periods of
+ * measurement) that begin later count. `anew`: the next job begins a drift window. */
 static void begin_bound(struct phases *ph, bool anew)
 {
     const struct edges_status es = edges_status(ph->edges);
@@ -357,9 +370,9 @@ static void begin_bound(struct phases *ph, bool anew)
     ph->bound_resets = es.n_resets;
 }
 
-/* Starts the consensus phase. In lock step all peers begin a drift window now. With other policies
- * the next drift window counts. Called again when the last member has finished training, because
- * its local steps change the models until then. */
+/* Starts the consensus phase. In lock step all peers begin a drift window (a period of measurement
+ * of the drift) now. With other policies the next drift window counts. Called again when the last
+ * member has finished training, because its local steps change the models until then. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -399,7 +412,8 @@ static void forget_outdated(struct phases *ph)
     if (!moved)
         return;
     MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
-    /* The peer was about to end because all peers were near the mean, which is no longer known. */
+    /* The peer was about to end, because all peers were near the mean. This is no longer known, so
+     * the peer mixes again. */
     ph->draining = false;
     distance_bound_begin(&ph->chain);
     begin_bound(ph, false);
@@ -449,7 +463,8 @@ static void look_at_last_phase(struct phases *ph)
     look_for_progress(ph);
 }
 
-/* Ends edges to neighbours with a final model, after a complete exchange has been mixed. */
+/* Ends each edge to a neighbour with a final model, unless a complete exchange on the edge must
+ * still be mixed. */
 static void end_edges(struct phases *ph)
 {
     int64_t since = ph->env->now_us - edges_status(ph->edges).exchange_us;
@@ -480,8 +495,8 @@ static void follow_members(struct phases *ph)
 
 /* Decides whether enough members are present to begin; --min-peers matters only for the start of a
  * run. A peer that takes part in the start becomes an initial member. It then waits until enough
- * initial members are known, or one has begun, so that all of them know the voters of the run
- * (quorum.h). */
+ * initial members are known, or another peer has begun, so that all of them know the voters of the
+ * run (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
@@ -503,7 +518,8 @@ static bool is_late(const struct phases *ph, const struct schedule_view *v,
     return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
 }
 
-/* Returns whether the run is over. Once a member has ended, training cannot change the result. */
+/* Returns whether the run is over: another member has ended, and this peer has not fetched a model.
+ * Once a member has ended, training cannot change the result. */
 static bool is_over(const struct phases *ph)
 {
     return !ph->taken && member_counts_ended(ph->env);
@@ -578,9 +594,9 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now is an initial member (quorum.h). Reports of other peers
- * count as well as this peer's own round, because a single report does not move this peer to a
- * later round (round_quorum.h). */
+/* Returns whether a peer that begins now is an initial member (quorum.h). Neither this peer's own
+ * round nor the latest round that another peer reports may be late. This peer's round alone is not
+ * enough, because a single report does not move this peer to a later round (round_quorum.h). */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -647,20 +663,22 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
 {
     if (d->late && !ph->draining && !v->away) {
         MARK("phases: no consensus");
-        /* The phase ends without success: some peers are far from the mean, or a Byzantine member
-         * pulls models away. Earlier bounds on the distance are then wrong, and only the last drift
-         * figure counts. */
+        /* The consensus phase ends without success: some peers are far from the mean, or a
+         * Byzantine member pulls models away. Earlier bounds on the distance are then wrong, and
+         * only the last drift figure counts. */
         ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
-    /* The neighbours have ended, and most of them were not near the mean. An old bound by sketches
-     * may then be wrong, so the distance counts as unknown. */
+    /* The neighbours have ended, and most of them were not near the mean. An old bound from
+     * sketches (random projections of models) may then be wrong, so the distance counts as
+     * unknown. */
     bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
     if (d->left && !ph->draining && !ph->unheard && old && !schedule_confirmed(v, true)) {
         MARK("phases: an old bound does not count");
         ph->unheard = true;
-        /* With a finish protocol, the peer is stranded now, and must not end. */
+        /* If the finish protocol can still help, this peer waits for it (it is stranded) and must
+         * not end. */
         if (may_recover(ph))
             return update(ph, v->diverged);
     }
@@ -740,9 +758,10 @@ static enum phases_next update(struct phases *ph, bool diverged)
         if (!scheduler_view_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
-        /* After an abort the members with frozen models may be far behind those that mixed on, and
-         * must skip rounds to reach them. They may be the majority, so the claims of the others are
-         * believed without confirmation by most members. */
+        /* After an aborted attempt of the finish protocol, members that had a final model may be
+         * far behind members that continued to mix, and must skip rounds to reach them. They may be
+         * the majority, so the round counts of the others are believed without confirmation by most
+         * members. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

@@ -46,29 +46,38 @@ struct phases;
 /* What other modules know of the phases. Times are node time in microseconds. */
 struct phases_status
 {
-    enum node_phase phase; /* Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    /* Phase of this peer. Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    enum node_phase phase;
     /* Number of rounds of training that are over for this peer: done, skipped, or missed before it
      * joined. */
     uint64_t round;
     uint64_t joined, done, skipped;
     uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
     int64_t idle_since_us;  /* Time at which the last job of this peer ended. */
-    int64_t wake_us;  /* Time at which phases_update() must be called again. INT64_MAX: none. */
+    /* Time at which phases_update() must be called again. INT64_MAX: only at the next event. */
+    int64_t wake_us;
     uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
     bool copies;  /* True: the job that just ended must be followed by a copy for a checkpoint. */
     bool stalled; /* True: this peer's worker has run one job for too long. */
     bool away;    /* True: the run ended while this peer was absent, so this peer ends, too. */
-    bool final;   /* True: the fetched model is final, because all other members had finished. */
+    /* True: the model that this peer fetched is final, because all other members had finished. */
+    bool final;
     /* True: no neighbour is left to mix with, and this peer waits for the finish protocol. */
     bool stranded;
-    double edge_bound; /* Bound on the consensus distance from the edges (distance_bound.h). */
+    /* Bound on the consensus distance that is computed from the edges (distance_bound.h). */
+    double edge_bound;
 };
 
-/* Whether this peer can still expect a certificate of the run (certificate.h). */
+/* Whether this peer can still expect a certificate, the evidence that the run has succeeded
+ * (certificate.h). */
 enum certificate_prospect {
-    CERTIFICATE_CLOSED, /* No: one is known, or too few voters are alive, or the run needs none. */
-    CERTIFICATE_POSSIBLE, /* Yes. */
-    CERTIFICATE_AWAITED   /* Yes, and this peer has ended within the target and waits for it. */
+    /* No certificate can be expected: one is known already, too few of the members that vote on it
+     * are alive, or the run needs none. */
+    CERTIFICATE_CLOSED,
+    CERTIFICATE_POSSIBLE, /* A certificate can still be expected. */
+    /* A certificate can still be expected. This peer has ended within the target and waits for
+     * it. */
+    CERTIFICATE_AWAITED
 };
 
 /* What the node knows of the end of the run. */
@@ -76,7 +85,8 @@ struct phases_input
 {
     bool diverged; /* True: training diverged, so more rounds are useless. */
     enum certificate_prospect prospect;
-    /* Certificate of the run. NULL: none is known. Borrowed until the next call. */
+    /* Certificate of the run (evidence of its success). NULL: none is known. Borrowed until the
+     * next call. */
     const struct finish_proposal *certificate;
 };
 
@@ -102,7 +112,7 @@ void phases_reopen(struct phases *ph, uint32_t attempt);
 void phases_uncovered(struct phases *ph);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
-/* Called when the running job reports progress, although it is long. */
+/* Called when the running job takes long and reports that it makes progress. */
 void phases_sign(struct phases *ph);
 
 /* Called when this peer has taken back the final model of an earlier process, and the counters of a
@@ -111,8 +121,8 @@ void phases_restore_final(struct phases *ph);
 /* Called when a model of round join_fetched() was fetched. This peer joins while the run is under
  * way, or at its end. */
 void phases_join(struct phases *ph);
-/* Returns whether the job that is being planned must begin a drift window. Clears the request, so
- * it may be called only once per job. */
+/* Returns whether the job that is being planned must begin a drift window, a period in which peers
+ * estimate the consensus distance. Clears the request, so it may be called only once per job. */
 bool phases_take_window(struct phases *ph);
 /* Called when the deltas of this round were sent before its local steps (--overlap 1). Announces
  * the next round count, because neighbours need nothing more from this peer to reach it. */
@@ -144,8 +154,9 @@ uint64_t phases_next_beat(const struct phases *ph);
 bool phases_writes(const struct phases *ph);
 /* Returns how long the worker has run its current job, in microseconds. 0: no job runs. */
 int64_t phases_busy_us(const struct phases *ph);
-/* Returns how long the current job has reported no progress, in microseconds. 0: no job runs. By
- * this time this peer and its neighbours decide whether the worker is stalled. */
+/* Returns how long the current job has reported no progress, in microseconds. 0: no job runs. This
+ * peer and its neighbours compare this duration with a limit to judge whether the worker is
+ * stalled. */
 int64_t phases_stuck_us(const struct phases *ph);
 
 #endif

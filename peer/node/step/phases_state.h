@@ -18,9 +18,11 @@ struct phases
     struct join *join;
     struct checkpoint *checkpoint;
     struct quorum *quorum;
-    const struct round_protocol *round_protocol; /* Round protocol of the run. */
+    /* Protocol by which an all-reduce or a parameter server combines models. */
+    const struct round_protocol *round_protocol;
 
-    enum node_phase phase; /* Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    /* Phase of this peer. Never NODE_LEFT: when the node has ended, env->over is set instead. */
+    enum node_phase phase;
     /* Number of rounds of training that are over for this peer: done, skipped, or missed before it
      * joined. */
     uint64_t round;
@@ -29,18 +31,21 @@ struct phases
     uint64_t joined, done, skipped;
     bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
     bool taken;   /* True: the model was fetched from other members. */
-    bool final;   /* True: the fetched model is final, because all other members had finished. */
+    /* True: the model that this peer fetched is final, because all other members had finished. */
+    bool final;
     uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
     bool steps;             /* True: the current or next job takes local steps. */
-    /* True: no new deltas are made, and exchanges that are half done are completed. */
+    /* True: this peer is about to end the consensus phase. It makes no new deltas, and completes
+     * exchanges that are half done. */
     bool draining;
     /* Hops around this peer within which all peers are near the mean, by schedule_settled() at the
      * last decision. */
     uint32_t settled;
-    /* A drift figure counts only if its drift window has a higher number than this. */
+    /* Number of a drift window, a period in which peers estimate the consensus distance. Only
+     * figures of windows with higher numbers count. */
     uint64_t settling_window;
-    /* True: the next job of the consensus phase must begin a new drift window. Set in lock step
-     * only, and cleared when that job is planned. */
+    /* True: the next job of the consensus phase must begin a new drift window (a period of
+     * measurement of the drift). Set in lock step only, and cleared when that job is planned. */
     bool window_due;
     /* Time at which this peer first had both a model and enough members to begin. 0: one of the two
      * is missing. */
@@ -50,15 +55,18 @@ struct phases
     int64_t idle_since_us; /* Time at which the last job of this peer ended. */
     int64_t job_us;        /* Time at which the current job began. 0: no job runs. */
     int64_t signed_us;     /* Last time at which a job reported progress. */
-    int64_t longest_us;    /* Duration of the longest job so far, without jobs that hung. */
-    int64_t worked_us;     /* Total duration so far of all jobs with local steps. */
+    /* Duration of the longest job so far, without jobs that hung, in microseconds. */
+    int64_t longest_us;
+    /* Total duration so far of all jobs with local steps, in microseconds. */
+    int64_t worked_us;
     /* Usual wait for neighbours before a round in lock step: average over the last rounds, in
      * microseconds. */
     int64_t usual_us;
-    int64_t n_paced; /* Number of rounds in the average of the waits, at most 16. */
+    int64_t n_paced; /* Number of rounds whose waits are averaged in usual_us, at most 16. */
     /* Time at which this peer announces its round count again, if it still waits. */
     int64_t say_us;
-    int64_t wake_us; /* Time at which phases_update() must be called again. INT64_MAX: none. */
+    /* Time at which phases_update() must be called again. INT64_MAX: only at the next event. */
+    int64_t wake_us;
     /* Time at which the consensus phase first waited for members with stalled workers. 0: never. */
     int64_t hung_us;
     /* First round of the consensus phase in which the distance of the models counts. 0: the
@@ -69,8 +77,8 @@ struct phases
     bool stalled;     /* True: this peer's worker has run one job for too long. */
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
-    /* True: the next round count was announced when only the local steps of this round were left
-     * (--overlap 1). */
+    /* True: with --overlap 1, the next round count was announced already, before the local steps of
+     * this round. */
     bool ahead;
     /* Time at which the next round count was last announced early (phases_ahead()). */
     int64_t ahead_us;
@@ -85,23 +93,26 @@ struct phases
      * known. */
     double bound;
     uint64_t bound_round; /* Round count at which the models were measured for the bound. */
-    /* Hash of the members (edges->view), and number of edge resets, at the last update of the
-     * bound. */
+    /* Hash of the members (edges->view), and number of edge resets, when it was last checked that
+     * the bound on the distance is still valid. */
     uint64_t bound_view, bound_resets;
-    uint32_t bound_members; /* Number of members of the graph to which the bound belongs. */
+    /* Number of vertices of the graph when it was last checked that the bound on the distance is
+     * still valid. */
+    uint32_t bound_members;
     /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
      * model. Computed from the final models of neighbours and from the distances along the
      * edges. */
     double left;
-    /* True: the distance is not known, so phases_own_distance() returns INFINITY. Either the
-     * consensus phase ended without confirmation by the neighbours, or the model has shrunk to
-     * nothing. */
+    /* True: the distance from the mean is not known, so phases_own_distance() returns INFINITY. The
+     * consensus phase ended without confirmation by the neighbours, the bound is too old, or the
+     * model's norm has shrunk to almost 0. */
     bool unheard;
-    /* Bound on the consensus distance that is computed from the edges. Used while there are no
-     * figures from sketches. */
+    /* Bound on the consensus distance that is computed from the edges. Counts at once in lock step,
+     * else only if figures from sketches are missing (distance_bound.h). */
     struct distance_bound chain;
     bool near; /* True: the bound on the consensus distance is below the target. */
-    /* Round count of the first models that are known to be below the target. */
+    /* Round count of the first models whose distance from the mean is known to be below the
+     * target. */
     uint64_t near_round;
 
     /* The following fields describe the consensus phase at the time of its last progress. */
@@ -116,9 +127,9 @@ struct phases
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
 
-    /* The last values of struct phases_input. */
+    /* Copies of the last inputs of phases_update() (struct phases_input). */
     enum certificate_prospect prospect;
-    /* Certificate of the run. NULL: none is known. Borrowed. */
+    /* Certificate of the run (evidence of its success). NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
     /* Time from which the delay until the next message about a wait is counted (wait_log.h). */
     int64_t told_us;
@@ -126,7 +137,7 @@ struct phases
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
     struct schedule_edge *seen;
     size_t cap_seen;
-    struct waits waits; /* What this peer waits for by the last decision. */
+    struct waits waits; /* What this peer waits for, by the last decision of the schedule. */
 };
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS = 8 /* Number of absent members that are called at the same time. */ };
+enum { CALLS = 8 /* Maximum number of absent members that are called at the same time. */ };
 
 /* Another member that took part in the run when the checkpoint was taken. */
 struct resume_member
@@ -30,7 +30,7 @@ enum resume_state {
     RESUME_DONE   /* This process has resumed from a checkpoint. */
 };
 
-/* The resumption of one peer, and the last copy for a checkpoint. */
+/* State of this peer's resumption, and the last copy that was made for a checkpoint. */
 struct resume
 {
     struct env *env;
@@ -42,11 +42,13 @@ struct resume
     struct job *job;
 
     enum resume_state state;
-    /* Members of the checkpoint without this peer: array of n_members entries. Owned. */
+    /* The other members that took part when the checkpoint was taken: array of n_members entries.
+     * Owned. */
     struct resume_member *member;
     uint32_t n_members;
-    /* since_us: node time at which the wait began. told_us: the next message about the wait is due
-     * at node time told_us + RESUME_LOG_US. In microseconds. */
+    /* since_us: node time at which the wait for the members of the checkpoint began. told_us: the
+     * next message about this wait is due at node time told_us + RESUME_LOG_US. Both are in
+     * microseconds. */
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
@@ -235,8 +237,9 @@ int resume_run(struct resume *r, struct run *run)
     return -EINVAL;
 }
 
-/* Merges a MEMBERS message from the checkpoint into the member table. Of this peer's own record only
- * its mark as an initial member counts. A message that cannot be read is ignored. */
+/* Merges a MEMBERS message from the checkpoint into the member table. Of this peer's own record
+ * only the flag `initial` (this peer is an initial member) counts. A message that cannot be read is
+ * ignored. */
 static void merge(struct resume *r, const uint8_t *bytes, size_t n)
 {
     struct env *v = r->env;
@@ -301,7 +304,8 @@ static bool read_reported(const struct resume *r, float *x)
            && rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash;
 }
 
-/* Loads the counters of the newest checkpoint `s`, and takes the model `x` back. */
+/* Loads the counters of the newest checkpoint `s`, and makes the stored final model `x` the model
+ * of this peer again. */
 static void take_back(struct resume *r, struct state *s, const float *x)
 {
     own_fields(r, s);
@@ -321,7 +325,8 @@ static void take_back(struct resume *r, struct state *s, const float *x)
 }
 
 /* Takes the final model of an earlier process back, if that process has reported the model to the
- * finish protocol. A certificate may then depend on this model, so that it must not be replaced. */
+ * finish protocol. The certificate of the run's success may then depend on this model, so that it
+ * must not be replaced. */
 static void restore_final(struct resume *r, struct state *s)
 {
     float *x = calloc(r->workshop->mixing.n_floats, sizeof *x);
@@ -352,13 +357,14 @@ void resume_start(struct resume *r)
 /* State of a member of the checkpoint, as far as this peer knows. */
 enum back {
     BACK_AWAY,   /* Absent: nothing shows that the member runs. */
-    BACK_ANEW,   /* Restarted: its record has another boot id than in the checkpoint. */
-    BACK_RAN_ON, /* Not restarted: a session shows the boot id of the checkpoint. */
-    BACK_GONE    /* Does not return: it left by announcement, or its name has a new identity. */
+    BACK_ANEW,   /* Restarted: the member's record has another boot id than in the checkpoint. */
+    BACK_RAN_ON, /* Not restarted: a session with the member shows the boot id of the checkpoint. */
+    /* Does not return: the member left by announcement, or its name has a new identity. */
+    BACK_GONE
 };
 
 /* Returns whether a live member has the name of record `then`, a member of the checkpoint, but
- * another identity: its host has lost the old one. */
+ * another identity, because its host has lost the old identity. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -412,8 +418,8 @@ static int64_t limit_us(const struct resume *r)
     return enough ? RESUME_US : r->env->config.patience_us;
 }
 
-/* Returns whether the wait is over: no member is absent, one member did not restart, or the time
- * limit has passed. */
+/* Returns whether the wait for the members of the checkpoint is over: no member is absent, one
+ * member did not restart, or the time limit has passed. */
 static bool over(const struct resume *r)
 {
     bool all = count(r, BACK_AWAY) == 0 || count(r, BACK_RAN_ON) > 0;
@@ -424,7 +430,7 @@ static bool over(const struct resume *r)
 }
 
 /* Calls up to CALLS absent members, because only a session proves that a member's process did not
- * restart. No other module calls them yet: edges would, but there are none yet. */
+ * restart. No other module calls them yet, because this peer has no edges yet. */
 static void call(struct resume *r)
 {
     uint32_t n = 0;
@@ -474,8 +480,9 @@ static bool has_beat(const struct record *r, uint64_t beat)
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Returns whether this peer has written checkpoints of only one round. Two checkpoints of the same
- * round count as one: the run was restarted from the first, and reached the round again. */
+/* Returns whether this peer has written checkpoints of only one round. Two checkpoints of the
+ * same round count as one: the run was restarted from the first checkpoint, and reached the
+ * round again. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -486,10 +493,11 @@ static bool is_first(const struct resume *r)
  * A restarted member may have no checkpoint at all: its record then announces none. The number of
  * checkpoints of this peer decides what this means:
  *
- *   this peer has one the member may have been killed before it wrote its first checkpoint, so
- *                        this one is not common
- *   this peer has two    in the time of two checkpoints the member must have written one, too. It
- *                        has lost its disk and is ignored here */
+ *   this peer has one    the member may have been killed before it wrote its first checkpoint, so
+ *                        the checkpoint of this peer is not common
+ *   this peer has two    the member must have written a checkpoint, too, before this peer wrote its
+ *                        second one. The member has lost its disk and is ignored here
+ */
 static bool in_common(const struct resume *r, uint64_t beat)
 {
     bool lost_counts = is_first(r);
@@ -502,8 +510,8 @@ static bool in_common(const struct resume *r, uint64_t beat)
     return true;
 }
 
-/* Returns the checkpoint to resume from, NULL to start the run again from round 0. The rules are in
- * the table in resume.h. */
+/* Returns the checkpoint to resume from, or NULL to start the run again from round 0. The rules are
+ * in the table in resume.h. */
 static const struct node_resume *choose(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -576,7 +584,7 @@ static void begin_again(struct resume *r)
     env_note(r->env, NOTE_INFO, "not all peers have a checkpoint: the run starts again");
 }
 
-/* Resumes from this checkpoint. If it cannot be loaded, the node ends. */
+/* Resumes from checkpoint `from`. If it cannot be loaded, the node ends. */
 static void go_on(struct resume *r, const struct node_resume *from)
 {
     struct state s = *from->state;

@@ -69,12 +69,13 @@ void resume_copy(struct resume *r);
  * nothing in lock step with neighbours: each peer stops at a different round there, so a checkpoint
  * that no other peer has would replace one that all peers have. */
 void resume_copy_last(struct resume *r);
-/* Swaps *s with the copy, and returns the round count of the copy. The memory that *s had before is
- * used for the next copy. */
+/* Swaps *s with the copy that was made for a checkpoint, and returns the round count of the copy.
+ * The memory that *s had before is used for the next copy. */
 uint64_t resume_take_copy(struct resume *r, struct state *s);
 
-/* Reads the run of the newest checkpoint into *run. Returns 0, or -EINVAL if the checkpoint cannot
- * be used or contradicts the flags of this process. In that case the node has ended. */
+/* Reads the run description in the newest checkpoint into *run. Returns 0, or -EINVAL if the
+ * checkpoint cannot be used or contradicts the flags of this process. In that case the node has
+ * ended. */
 int resume_run(struct resume *r, struct run *run);
 
 /* Takes back the final model of an earlier process of this peer, or starts to wait for the members
@@ -82,13 +83,13 @@ int resume_run(struct resume *r, struct run *run);
  * (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* Returns true if this process resumed a run of several members and has received no HELLO of any
- * peer. */
+/* Returns true if this process resumed a run of several members and has received no HELLO message
+ * of any peer. */
 bool resume_deserted(const struct resume *r);
 
-/* Continues the wait. Returns false while it lasts, or if the node has ended. Returns true once the
- * decision is made: the peer has loaded a checkpoint, joins as a new peer, or starts the run
- * again. */
+/* Continues to wait for the members of the checkpoint. Returns false while the wait lasts, or if
+ * the node has ended. Returns true once the decision is made: the peer has loaded a checkpoint,
+ * joins as a new peer, or starts the run again. */
 bool resume_look(struct resume *r);
 
 #endif

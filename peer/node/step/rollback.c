@@ -58,8 +58,8 @@ static bool went_far(const struct rollback *r, double moved2)
     return moved2 > far_times * far_times * fmax(r->most2, r->norm2);
 }
 
-/* Returns whether x is good enough to return to later. A model is not good if exchanges with
- * neighbours have moved it far away from the last copy. */
+/* Returns whether model x is good enough to return to later: its loss is low, and exchanges with
+ * neighbours have not moved it far away from the last copy. */
 static bool is_good(const struct rollback *r, const float *x)
 {
     bool fine = r->untold || r->loss <= r->limit + worse_nats;
@@ -94,7 +94,8 @@ static void go_back(struct rollback *r, float *x)
     state_read(&s, r->kept.bytes, r->kept.n, r->kept.section, r->kept.n_sections);
     t->state(t->self, &s);
     int err = state_end(&s);
-    assert(err == 0); /* The state is valid, because rollback_mark() has written it. */
+    /* The copied state of the trainer is valid, because rollback_mark() has written it. */
+    assert(err == 0);
     if (t->rolled_back != NULL)
         t->rolled_back(t->self);
 }

@@ -37,9 +37,9 @@ struct rollback
     const struct trainer *trainer; /* The run's trainer. NULL: this struct is not open. */
     size_t dim;                    /* Number of trained parameters. */
     float *good;       /* Copy of the last good model: all n_params floats of the trainer. Owned. */
-    uint64_t round;    /* The copy was made before the local steps of this round. */
+    uint64_t round;    /* Round before whose local steps the last good model was copied. */
     bool has;          /* True: a copy of a good model exists. */
-    struct state kept; /* State of the trainer at the time of the copy. */
+    struct state kept; /* State of the trainer when the last good model was copied. */
     double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
     /* Reference loss for later losses: the first loss, at least 0, plus 2 nats / sqrt(number of its
      * samples). */
@@ -47,8 +47,10 @@ struct rollback
     /* Loss of the last round, or of held-out samples if rollback_look() judged by them. */
     double loss;
     bool untold;  /* True: the trainer did not report the loss of the last round. */
-    double norm2; /* |good|^2: squared length of the copy. */
-    double most2; /* Largest |x - good|^2 after a round in which training did not diverge. */
+    double norm2; /* |good|^2: squared length of the last good model. */
+    /* Largest squared distance |x - good|^2 of the model x from the copy after a round in which
+     * training did not diverge. */
+    double most2;
     uint32_t n;   /* Number of rollbacks. */
     uint64_t now; /* Round of the current or last local steps. */
 };
@@ -67,12 +69,12 @@ void rollback_mark(struct rollback *r, const float *x, uint64_t round);
  * r->round. If there was no memory for the trainer's state, only x is restored. O(n_params). */
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
-/* Saves or restores the figures for the judgement, as fields of the open section of a checkpoint.
- * The last good model is not included, because after a restart the restored model takes its
- * place. */
+/* Saves or restores the figures by which divergence is detected, as fields of the open section of a
+ * checkpoint. The last good model is not included, because after a restart the restored model takes
+ * its place. */
 void rollback_state(struct rollback *r, struct state *s);
 
-enum { ROLLBACK_TEXT = 256 /* Size of the warning, in bytes with the NUL. */ };
+enum { ROLLBACK_TEXT = 256 /* Size of the text of a rollback warning, in bytes with the NUL. */ };
 
 /* Writes a warning about the rollback that has just happened. */
 void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT]);

@@ -8,8 +8,8 @@
 
 /* ---- joining ---- */
 
-/* Prints that too few members are present, and returns the time now, at which this wait begins.
- * Never returns 0. */
+/* If this peer was in the run before, prints that it waits for the other members. Returns the time
+ * now, at which this wait begins. Never returns 0. */
 static int64_t miss(const struct phases *ph)
 {
     if (ph->env->config.was_there)
@@ -40,8 +40,9 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* A peer that was only cut off continues to train as long as it has the quorum, because the others may
- * have died. A peer that was stopped does not. */
+/* A peer that was only cut off from the network continues to train while it has the quorum, because
+ * the other members may have died. For a peer that was paused, the run has ended even if it has the
+ * quorum. */
 bool run_ended_deserted(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);
@@ -56,7 +57,8 @@ bool run_ended_deserted(const struct phases *ph)
            || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
 }
 
-/* The conditions are in the table of run_ended.h. */
+/* The conditions under which the run has ended without this peer are in the table of
+ * run_ended.h. */
 bool run_ended_left_behind(const struct phases *ph)
 {
     bool mixes = ph->phase == NODE_TRAINING || ph->phase == NODE_CONSENSUS;

@@ -5,8 +5,8 @@
  *               --quorum-timeout too few members were present to begin. It ends without a model.
  *   training,   there is no session, all other members have finished, and they have refused all
  *   consensus   dials for ENDED_AFTER_PAUSE_US
- *   training,   the last session was lost because this peer was stopped, or was cut off and is
- *   consensus   below the quorum; and all dials to other members are refused since
+ *   training,   the last session was lost because this peer was paused, or was cut off and is
+ *   consensus   below the quorum; since then all dials to other members are refused
  *
  * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
  * fields they read and write.
@@ -16,8 +16,8 @@
 
 #include "peer/node/step/phases.h"
 
-/* Starts or clears the timer ph->missed_us while joining. `complete`: enough members are present to
- * begin. */
+/* Called while this peer joins. Starts or clears the timer ph->missed_us, which measures how long
+ * too few members are present. `complete`: enough members are present to begin. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
 /* Ends the node if too few members have been present for --quorum-timeout while joining. Applies
@@ -28,8 +28,8 @@ void run_ended_waits(struct phases *ph);
  * (ph->away). */
 bool run_ended_left_behind(const struct phases *ph);
 
-/* Returns whether the processes of all other members have ended, by the last two rows above. Also
- * used while this peer waits for a certificate. */
+/* Returns whether the processes of all other members have ended, by the last two rows of the table
+ * at the top of this file. Also used while this peer waits for the certificate of the run. */
 bool run_ended_deserted(const struct phases *ph);
 
 #endif

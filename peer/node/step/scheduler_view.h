@@ -4,8 +4,8 @@
 
 #include "peer/node/step/phases.h"
 
-/* Returns whether this peer owes the neighbour a delta without lock step: the neighbour's delta of
- * the next exchange has arrived, and this peer's has not been made. */
+/* Returns whether, in a run without lock step, this peer owes the neighbour a delta: the
+ * neighbour's delta of the next exchange has arrived, and this peer's has not been made. */
 bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b);
 /* Writes the schedule's views of all neighbours to ph->seen. If memory is exhausted, returns false,
  * and the node ends. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { TELL_WHY = 64 /* Size of the reason of a wait in bytes, with the NUL. */ };
+enum { TELL_WHY = 64 /* Size of the reason why a neighbour is behind, in bytes with the NUL. */ };
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
 {

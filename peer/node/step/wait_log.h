@@ -12,8 +12,8 @@
  * Records the change with edges_excuse(), so that it is printed once. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
 
-/* The next two functions return the new value of ph->told_us, the time from which the delay until
- * the next message about a wait is counted. */
+/* wait_log_quorum() and wait_log_wait() return the new value of ph->told_us, the time from which
+ * the delay until the next message about a wait is counted. */
 
 /* Prints a message about the state of the quorum. Called when the state has changed. */
 int64_t wait_log_quorum(const struct phases *ph);

@@ -97,8 +97,8 @@ void node_neighbour(const struct node *n, size_t i, struct node_neighbour *out)
 {
     const struct neighbour *b = edges_at(n->edges, i);
     uint64_t beat = neighbour_beat(b);
-    /* A report from before the neighbour's last delta is about an earlier job, so it does not
-     * count. */
+    /* A report about the neighbour's job that is older than its last delta is about an earlier job,
+     * so it does not count. */
     bool busy_known = b->link != NULL && b->link->told_busy_us > b->stale.came_us;
     *out = (struct node_neighbour){
         .has_beat = beat > 0 || b->edge.state == EDGE_OPEN,

@@ -31,8 +31,12 @@
 /* What the last decision of the schedule waits for. */
 enum waits_for {
     WAITS_FOR_NOTHING,
-    WAITS_FOR_NEIGHBOUR, /* For the round count of a neighbour, or for its delta. */
-    WAITS_FOR_FINISH     /* For the finish protocol: this peer is stranded (schedule_decision). */
+    /* The last decision of the schedule is to wait for the round count or the delta of a
+     * neighbour. */
+    WAITS_FOR_NEIGHBOUR,
+    /* The last decision of the schedule is to wait for the finish protocol, because no neighbour is
+     * left to mix with (schedule_decision.stranded). */
+    WAITS_FOR_FINISH
 };
 
 /* What the schedule waits for. Written by waits_decided() only. */
