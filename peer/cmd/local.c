@@ -119,7 +119,8 @@ static void print_note(struct local *l, uint32_t i, const struct cmd_local_note 
     if (cmd_log_given())
         cmd_log_print(note->level, note->module, l->result.name[i], note->text);
     else
-        cmd_fail(l->o, CMD_OK, "%s: %s", l->result.name[i], note->text);
+        cmd_fail(l->o, CMD_OK, "%s: %s%s", l->result.name[i],
+                 note->level == NOTE_WARNING ? "warning: " : "", note->text);
 }
 
 static void on_line(void *self, uint32_t i, char *text)

@@ -140,7 +140,8 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
     } else if (note->level >= NOTE_WARNING
                && (sim_notes_add(&s->notes, note->text) || note->level == NOTE_ERROR)) {
         cmd_progress_end_line(&s->progress);
-        fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
+        fprintf(stderr, "hearsay sim: peer-%u: %s%s\n", peer,
+                note->level == NOTE_WARNING ? "warning: " : "", note->text);
     }
     if (note->level != NOTE_ERROR)
         return;

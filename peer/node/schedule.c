@@ -372,10 +372,10 @@ static struct schedule_decision train(const struct schedule_view *v)
  * how they ended, because a member that has restarted needs a model. Both waits are limited. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
-    MARK_IF(v->member_counts_end, "schedule: waits for how the others ended");
+    MARK_IF(v->ends_pending, "schedule: waits for how the others ended");
     MARK_IF(v->idle_us > SCHEDULE_STALL_US, "schedule: leaves while neighbours still mix");
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};
-    if (v->certificate_awaited || (v->member_counts_end && v->idle_us <= SCHEDULE_STALL_US))
+    if (v->certificate_awaited || (v->ends_pending && v->idle_us <= SCHEDULE_STALL_US))
         d.act = SCHEDULE_WAIT;
     for (size_t i = 0; i < v->n_edges && v->idle_us <= SCHEDULE_STALL_US; i++)
         if (v->edge[i].state != SCHEDULE_EDGE_DONE

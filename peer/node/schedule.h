@@ -185,7 +185,7 @@ struct schedule_view
     bool diverged;
     bool away; /* True: as far as this peer knows, the run ended without it. */
     /* True: this peer claims consensus, and a live member has not reported yet how it ended. */
-    bool member_counts_end;
+    bool ends_pending;
     /* True: this peer waits for the certificate of the run, the evidence of its success. */
     bool certificate_awaited;
     /* True: this peer is not known to be within --final-drift, but the finish protocol may still make

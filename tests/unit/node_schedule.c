@@ -584,7 +584,7 @@ static void test_serving(void **state)
     expect(&v, SCHEDULE_LEAVE, "it does not");
     e[1] = e[0];
     expect(&v, SCHEDULE_LEAVE, "all are done");
-    v.member_counts_end = true;
+    v.ends_pending = true;
     expect(&v, SCHEDULE_WAIT, "somebody has not said how it ended");
     v.idle_us = SCHEDULE_STALL_US + 1;
     expect(&v, SCHEDULE_LEAVE, "for too long");

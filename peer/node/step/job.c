@@ -584,8 +584,7 @@ void job_judge(struct job *j)
                  why);
     else if (divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
                                        j->figures.unlearnt))
-        env_note(j->env, NOTE_WARNING,
-                 "warning: the model is no better than guessing: %s. Try another --lr",
+        env_note(j->env, NOTE_WARNING, "the model is no better than guessing: %s. Try another --lr",
                  j->figures.unlearnt);
 }
 

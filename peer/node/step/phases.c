@@ -586,7 +586,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
         see_gathering(ph, &v);
     /* Only a peer that claims consensus needs to know how the other members ended. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
-        v.member_counts_end = member_counts_end(ph->env);
+        v.ends_pending = member_counts_end(ph->env);
     v.certificate_awaited = ph->prospect == CERTIFICATE_AWAITED;
     v.may_recover = may_recover(ph);
     return v;
