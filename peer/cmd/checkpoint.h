@@ -25,10 +25,10 @@ struct cmd_checkpoint
     bool warned; /* True: cmd_checkpoint_data_changed() has returned its warning. */
 };
 
-/* The rounds from which `hearsay local --out DIR` with n peers would resume. `last`: the newest
- * round for which any peer has a checkpoint. `round`: if `all`, the newest round for which every
- * peer has a checkpoint. Otherwise the oldest of the peers' newest checkpoints; 0 if a peer has no
- * checkpoint. */
+/* The rounds from which `hearsay local --out DIR` with n peers would resume. `last`: newest round
+ * for which any peer has a checkpoint. `round`, if `all`: newest round for which every peer has a
+ * checkpoint. `round`, if not `all`: round of the newest checkpoint of the peer that is furthest
+ * behind; 0 if a peer has no checkpoint. */
 struct cmd_checkpoint_rounds
 {
     bool there; /* True if at least one peer of the run has a checkpoint. */
@@ -53,9 +53,10 @@ int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const
 int cmd_checkpoint_check_owner(const struct cmd_checkpoint *k, const struct options *o,
                                const uint8_t id[WIRE_ID_BYTES]);
 
-/* Returns a warning if the loaded checkpoints were written with other training files or another
- * held-out share than `trained_on` (cmd_training_trained_on()). Returns NULL if they were not, if
- * this is not known, and in all calls after the first warning. */
+/* Returns a warning if the training files or the held-out share have changed since the loaded
+ * checkpoints were written. `trained_on`: text that identifies the present files and share
+ * (cmd_training_trained_on()). Returns NULL if nothing has changed, if the checkpoints do not say
+ * it, or if the warning was returned before. */
 const char *cmd_checkpoint_data_changed(struct cmd_checkpoint *k, const char *trained_on);
 
 /* Puts the checkpoint interval and the loaded checkpoints into the configuration of a peer's

@@ -16,9 +16,9 @@ bool cmd_column_statistics_pooled(const struct cmd_training *t, const struct run
            && run->min_peers > 1;
 }
 
-/* Checks the column statistics of another peer. Returns a text that says what is wrong with them,
- * or NULL if they are valid. Also returns NULL if memory is short; the use of the statistics then
- * fails later. This is a callback of the node. */
+/* Checks the column statistics of another peer. Returns a text that says what is wrong with them.
+ * Returns NULL if they are valid, or if there is no memory to check them; using them then fails
+ * later. This is a callback of the node. */
 static const char *check(void *self, struct bytes theirs)
 {
     struct column_statistics m;

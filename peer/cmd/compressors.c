@@ -137,7 +137,7 @@ bool cmd_compressors_names(const char *spec, const char *codec)
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        /* Skip the options of this rule, which follow its codecs after a comma. */
+        /* Skip to the end of the rule: only options can follow its codecs, after a comma. */
         p += strcspn(p, ";");
     }
     return false;

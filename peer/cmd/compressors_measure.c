@@ -165,7 +165,8 @@ static double now_s(void)
 static double fastest(struct bench *b, void (*call)(struct bench *))
 {
     double best = INFINITY, begin = now_s(), gone = 0.0;
-    size_t calls = 1, repeats = 0; /* calls: per measurement. repeats: measurements so far. */
+    /* calls: number of calls in one measurement. repeats: number of measurements so far. */
+    size_t calls = 1, repeats = 0;
     while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < repeats_max_s)) {
         double t = now_s();
         for (size_t i = 0; i < calls; i++)

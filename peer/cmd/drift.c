@@ -43,7 +43,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Time to wait for sketches if neither --layers nor --exact is given, in seconds. */
+/* Time to wait for sketches (random projections of the models), in seconds. Used if neither
+ * --layers nor --exact is given. */
 enum { LOOK_S = 5 };
 
 /* clang-format off */
@@ -97,8 +98,8 @@ static int check_round(const struct drift *d)
                     asked, min, max);
 }
 
-/* Fails if no sketches were compared. Sketches of a round other than the requested one are never
- * compared, so no further check is needed. */
+/* Fails if no sketches (random projections of models) were compared. Only sketches of the requested
+ * round are ever compared, so no further check is needed. */
 static int check_look(const struct drift *d)
 {
     return d->look.n > 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "%s", d->look.why);
@@ -116,8 +117,8 @@ static bool is_typed(const struct options *o, const char *name)
     return false;
 }
 
-/* Fails if the option `name` is on the command line, but neither of the options `one` and `other`
- * that it needs is given. `other` may be NULL: `name` then needs `one`. */
+/* Fails if the option `name` is on the command line, but the option that it needs is not given. The
+ * needed option is `one`, or either of `one` and `other` if `other` is not NULL. */
 static int wants(const struct options *o, const char *name, const char *one, const char *other)
 {
     if (!is_typed(o, name) || options_flag(o, one) || (other && options_flag(o, other)))
@@ -194,8 +195,8 @@ int cmd_drift(const struct options *o)
         code = options_flag(o, "watch") ? drift_watch(&d) : once(&d);
     drift_comparison_close(&d.look);
     cmd_observe_close(&d.w);
-    /* CMD_FAILED means that a message was printed already. The message may be about stdout, so
-     * cmd_finish() would report the same error again. */
+    /* Do not call cmd_finish() after CMD_FAILED: if the failure was a write error of stdout, a
+     * message has been printed, and cmd_finish() would report the same error again. */
     int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

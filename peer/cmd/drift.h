@@ -23,9 +23,11 @@ struct drift_compare
 {
     /* True: whole models were compared. False: sketches (random projections) of models. */
     bool exact;
-    bool files;      /* True: the models were read from files. False: peers sent them. */
-    size_t n;        /* Number of models compared. 0: nothing was compared, and why[] says why. */
-    size_t n_silent; /* Number of peers that have a session but sent no sketches. */
+    bool files; /* True: the models were read from files. False: peers sent them. */
+    size_t n;   /* Number of models compared. 0: nothing was compared, and why[] says why. */
+    /* Number of peers that have a session but did not send their sketches (random projections of
+     * the model). */
+    size_t n_silent;
     /* Round of the compared models. If the run is not in lock step: the largest round of any
      * model. */
     uint64_t round;
@@ -73,8 +75,8 @@ struct drift
  * CMD_OK and d->apart is set. */
 int drift_models(struct drift *d);
 /* Does the same as drift_models(), and also fetches the peers' own estimates for the round of the
- * models. A peer keeps only its latest estimate. If that is already of a later round, the models
- * are fetched again. */
+ * models. A peer keeps only its latest estimate. If that estimate is already of a later round, the
+ * models are fetched again. */
 int drift_models_and_estimates(struct drift *d);
 /* Averages the peers' own estimates of the consensus distance. After a comparison of models, only
  * estimates for these models count. Otherwise only estimates of the newest round count, because
@@ -91,8 +93,8 @@ uint64_t drift_newest_round(const struct drift *d);
  * those that arrive within `ms` milliseconds. Returns an exit code. If nothing could be compared,
  * look.n is 0 and look.why says why. */
 int drift_compare_sketches(struct drift *d, uint32_t ms);
-/* Compares the models that drift_models() has fetched, with `layers` separately for each tensor.
- * Returns an exit code. */
+/* Compares the models that drift_models() has fetched: with `layers` separately for each tensor,
+ * otherwise as one vector. Returns an exit code. */
 int drift_compare_models(struct drift *d, bool layers);
 /* Compares n models that have the tensors `s`: with `layers` separately for each tensor, otherwise
  * as one vector. Returns 0 or -ENOMEM. */

@@ -108,27 +108,27 @@ static int cut(const struct drift *d, struct layers *layers)
     return CMD_OK;
 }
 
-/* Sketches received so far: the peers that sent them, and the smallest (first) and largest (last)
- * of their rounds. `asked`: the requested round. */
+/* Sketches (random projections of models) received so far. `from`: the peers that sent them.
+ * `first` and `last`: smallest and largest round of the sketches. `asked`: the requested round. */
 struct come
 {
     const struct cmd_observed *from[WIRE_MEMBERS_MAX];
     size_t n, n_silent;
-    /* Name of one peer that was asked but has sent no sketches. NULL: each asked peer has sent
-     * them. */
+    /* Name of one peer that was asked for sketches of its model but has sent none. NULL: every peer
+     * that was asked has sent its sketches. */
     const char *silent;
     uint64_t first, last, asked;
-    /* True if no peer was training when the sketches were requested. Each peer then sends its
-     * present sketches, whatever the round. */
+    /* True if no peer was training when the sketches (random projections of models) were requested.
+     * Each peer then sends sketches of its present model, whatever the round. */
     bool rest;
     /* True if the run is not in lock step, so that peers reach a round at different times. Each
-     * peer then sends its present sketches, whatever the round. */
+     * peer then sends sketches of its present model, whatever the round. */
     bool moment;
 };
 
-/* Returns true if the received sketches can be compared. One of these conditions must hold: all
- * sketches are of the requested round; no peer trains and all sketches are of one round; or the run
- * is not in lock step. */
+/* Returns true if the received sketches (random projections of models) can be compared. One of
+ * these conditions must hold: all sketches are of the requested round; no peer trains and all
+ * sketches are of one round; or the run is not in lock step. */
 static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);
@@ -168,8 +168,8 @@ static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
     return gone < ms ? ms - (uint32_t)gone : 0;
 }
 
-/* Requests sketches from all peers, if possible of one round. Tries again until the sketches
- * received can be compared.
+/* Requests sketches (random projections of models) from all peers, if possible of one round. Tries
+ * again until the received sketches can be compared.
  *
  *   case                     requested round
  *   --round is given         that round, in one try
@@ -220,7 +220,8 @@ static int no_sketches(const struct drift *d, struct drift_compare *l, const str
                          (unsigned)d->w.run.min_peers);
 }
 
-/* Compares the received sketches. Fails if their length does not match the model of the run. */
+/* Compares the received sketches (random projections of models). Fails if their length does not
+ * match the model of the run. */
 static int compare(struct drift *d, const struct layers *layers, const struct come *c)
 {
     struct drift_compare *l = &d->look;

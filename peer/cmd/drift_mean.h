@@ -19,7 +19,8 @@ struct cmd_drift_mean
 /* Adds a peer's estimate `relative` for round `round`. Ignores an estimate that is not finite or is
  * for an older round than earlier estimates. */
 void cmd_drift_mean_add(struct cmd_drift_mean *e, double relative, uint64_t round);
-/* Returns the mean of the estimates for the newest round. Returns NaN if there is no estimate. */
+/* Returns the mean of the peers' estimates of the relative consensus distance for the newest round.
+ * Returns NaN if there is no estimate. */
 double cmd_drift_mean_value(const struct cmd_drift_mean *e);
 /* Sets "estimated_relative_drift" and "estimated_round" in the JSON object. Both are null if there
  * is no estimate. */

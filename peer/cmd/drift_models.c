@@ -272,7 +272,7 @@ void drift_average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    /* The means are NaN if no peer has an estimate, because 0 is then divided by 0. */
+    /* If no peer has an estimate, both means become 0 / 0, which is NaN. */
     d->xi /= d->n_estimates;
     d->relative /= d->n_estimates;
 }

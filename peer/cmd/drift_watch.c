@@ -103,8 +103,9 @@ int drift_watch(struct drift *d)
     for (uint64_t k = 1;; k++) {
         bool up = any_session_up(&d->w);
         n_gone = up ? 0 : n_gone + 1;
-        /* `n_gone` comparisons in a row found no session with any peer. From the second one on,
-         * each lost peer has been dialled again at least once, so the run may count as ended. */
+        /* `n_gone` is the number of comparisons in a row for which no peer had a session. If it is
+         * 2 or more, each lost peer has been dialled again at least once, so the run may count as
+         * ended. */
         if (n_gone > 1 && run_has_ended(&d->w))
             return end(&last, "the run is over", CMD_OK);
         if (n_gone == GONE_LOOKS)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes and seconds that a peer has used from one start of its process to the next. They are in the
- * last complete line of this start in metrics.jsonl. */
+/* Bytes and seconds that a peer used in one start of its process. They are taken from the last
+ * complete line that this start wrote to metrics.jsonl. */
 struct start
 {
     double seconds;

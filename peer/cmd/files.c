@@ -1,4 +1,5 @@
-/* peer/cmd/files.c -- builds paths of files under --out, and reports files that cannot be written. */
+/* peer/cmd/files.c -- builds paths of files under --out, and reports files that cannot be
+ * written. */
 #include "peer/cmd/files.h"
 
 #include "nn/files/replace.h"

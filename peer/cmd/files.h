@@ -1,4 +1,5 @@
-/* peer/cmd/files.h -- builds paths of files under --out, and reports files that cannot be written. */
+/* peer/cmd/files.h -- builds paths of files under --out, and reports files that cannot be
+ * written. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 

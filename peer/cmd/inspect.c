@@ -310,7 +310,8 @@ static json_t *tensor_json(const struct cmd_inspect_tensor *t)
                      uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
 }
 
-/* Returns the columns as a JSON array. Returns null if the file has no column names. */
+/* Returns the columns of the table on which the model was trained, as a JSON array. Returns null if
+ * the file has no column names. */
 static json_t *columns_json(const struct cmd_inspect *in)
 {
     json_t *array = in->schema.n > 0 ? json_array() : json_null();

@@ -19,9 +19,10 @@ struct cmd_inspect_tensor
     char name[2 * SEGMENT_NAME_MAX]; /* Name of the tensor. A longer name is cut. */
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
-    uint64_t n, n_bytes; /* Number of elements, and number of bytes that they take in a file. */
-    char dtype[16];      /* Element type, such as "F32". A longer name is cut. */
-    bool read; /* True if the values were read, which requires a floating-point `dtype`. */
+    /* Number of elements of the tensor, and number of bytes that they take in a file. */
+    uint64_t n, n_bytes;
+    char dtype[16]; /* Element type, such as "F32". A longer name is cut. */
+    bool read; /* True if the tensor's values were read. Only floating-point values are read. */
     /* Segment (named tensor) of the run's model that has the same name and shape. NULL: not
      * known. */
     const struct segment *segment;

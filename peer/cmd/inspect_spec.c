@@ -15,7 +15,7 @@
  * determine the shape of the samples. */
 static int read_kind(const struct options *o, const char *spec, char kind[DATA_KIND_MAX])
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `data` is static, because struct data is too large for the stack. */
     static struct data data;
     char why[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
@@ -116,7 +116,8 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    assert(norm >= 0); /* The parser of options refuses any other value of --norm. */
+    /* --norm is one of the three words: the parser of options refuses any other value. */
+    assert(norm >= 0);
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(
             o, CMD_USAGE,

@@ -188,7 +188,7 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
     return CMD_OK;
 }
 
-/* Finds the shape of the samples that the model needs. If the data were read, it is their shape.
+/* Finds the shape of the samples that the model needs. If the data were read, they have this shape.
  * Otherwise the data kind must determine the shape. Returns CMD_OK, or CMD_USAGE after a message on
  * stderr. */
 static int find_shape(const struct options *o, const struct cmd_loaded *l, struct data_shape *shape)

@@ -37,7 +37,8 @@ enum {
     BOOTSTRAP = 3, /* Largest number of bootstrap addresses that a child gets. */
     /* Longest wait for the children of an earlier, killed parent to exit, in milliseconds. */
     GONE_MS = 20000,
-    /* Interval of the checks whether a killed parent's children have exited, in milliseconds. */
+    /* Interval, in milliseconds, at which this process checks whether the children of a killed
+     * parent have exited. */
     LOOK_MS = 20,
     ARGS_MAX = 96,
     ARG_MAX = RUN_VALUE_MAX + 64,
@@ -92,8 +93,9 @@ struct local
     uv_signal_t on_int, on_term, on_hup;
     struct uv_twice asked;
     uv_timer_t wait;
-    /* over_ns: time at which the first peer with a result of the run exited; 0: none yet.
-     * wait_ms: interval until the next report of the peers that still run. */
+    /* over_ns: time at which the first peer that completed the run exited, by uv_hrtime(), in
+     * nanoseconds; 0: no peer has. wait_ms: interval until the next report of the peers that still
+     * run. */
     uint64_t over_ns, wait_ms;
     struct cmd_local_result result;
     struct cmd_progress progress;
@@ -110,7 +112,8 @@ static double seconds(const struct local *l)
 
 /* ---- Watching the child processes ---- */
 
-/* Prints a note of peer i. Without --log-level only warnings and errors. */
+/* Prints a note (message for users) of peer i. Without --log-level, prints it only if it is a
+ * warning or an error. */
 static void print_note(struct local *l, uint32_t i, const struct cmd_local_note *note)
 {
     if (!cmd_log_shows(note->level) || (!cmd_log_given() && note->level < NOTE_WARNING))
@@ -467,8 +470,8 @@ static int make_out(struct local *l)
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 
-/* Waits until no process has locked the directory. Children of a killed parent exit a short time
- * after it. */
+/* Waits until no process has locked the directory. The children of a killed `hearsay local` need a
+ * short time to exit. */
 static int wait_for_earlier_start(struct local *l, const char *dir)
 {
     long pid = 0;
@@ -612,7 +615,7 @@ static int train(struct local *l)
 
 int cmd_local(const struct options *o)
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `l` is static, because struct local is too large for the stack. */
     static struct local l;
     static int (*const steps[])(struct local *) = {
         check, look, find_program, make_out, load_finished_peers, make_key, open_cluster, train};

@@ -80,7 +80,7 @@ void cmd_local_result_close(struct cmd_local_result *r);
  * first line from a peer. */
 void cmd_local_result_forget(struct cmd_local_result *r);
 
-/* A note that a peer has printed. */
+/* A note (message for users) that a peer process has printed. */
 struct cmd_local_note
 {
     enum note_level level;

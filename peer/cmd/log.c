@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The log level. The process has one, because all threads print to the same stderr. It is set
- * before any thread starts. */
+/* Log level of the process. All threads use the same level, because all print to the same stderr.
+ * The level is set before any thread starts. */
 static struct
 {
     bool given;

@@ -1,7 +1,7 @@
 /* peer/cmd/log.h -- messages of a command and of its peers on stderr, selected by --log-level.
  *
  *   --log-level     form of a message                  messages that are printed
- *   not given       hearsay peer: peer-0: text         info and more severe; of the peers of `local`
+ *   not given       hearsay peer: peer-0: text         info and more severe; from peers of `local`
  *                                                      and `sim`: warnings and errors
  *   LEVEL           time, level, module, source, text  LEVEL and more severe
  *                   (peer/trace/log_line.h)
@@ -30,8 +30,8 @@ bool cmd_log_given(void);
 /* Returns whether messages of this level are printed. Without --log-level: info and more severe. */
 bool cmd_log_shows(enum note_level level);
 
-/* Prints a message with the present time if cmd_log_shows(). Only to be called if
- * cmd_log_given(). */
+/* Prints a message with the present time, if --log-level selects its level (cmd_log_shows()). Must
+ * not be called if --log-level was not given (cmd_log_given()). */
 void cmd_log_print(enum note_level level, const char *module, const char *source, const char *text);
 /* Prints a message of a simulated peer, with the simulated time in microseconds. */
 void cmd_log_print_simulated(int64_t now_us, enum note_level level, const char *module,

@@ -61,8 +61,8 @@ static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 
 static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 {
-    /* take_call() takes NODE_WHY_UNKNOWN to mean that the member answered. A call that failed for
-     * an unknown reason is therefore stored as broken. */
+    /* For take_call(), NODE_WHY_UNKNOWN means that the member has answered. A call that failed for
+     * an unknown reason is therefore stored as NODE_WHY_BROKEN (connection broken). */
     take_call(self, tag, l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN);
 }
 
@@ -171,8 +171,8 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
         w->has_run = cmd_run_parse(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
-/* Stores a model or sketches if the message answers the newest request. If there is no memory for
- * them, the model counts as missing. */
+/* Stores a model, or sketches (random projections) of one, if the message answers the newest
+ * request. If there is no memory for it, the model counts as missing. */
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,
                        const struct wire_model *model)
 {
@@ -251,7 +251,7 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
 }
 
 /* Returns true if the member can answer the model request `q`. A member without a run cannot send
- * sketches, because it does not know the layers of a model. */
+ * sketches (random projections of the layers), because it does not know the layers of a model. */
 static bool can_answer(const struct cmd_observed *m, const struct wire_model_req *q)
 {
     bool layers = m->status.phase >= NODE_TRAINING;

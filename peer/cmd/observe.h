@@ -20,8 +20,8 @@ struct cmd_observed
     /* Membership record of this member. Only the id is set until a peer sends the record. */
     struct record record;
     bool known, dialled, failed, up, answered;
-    /* calling: a call to the member's announced addresses is in progress. called: that call has
-     * ended. */
+    /* calling: a call to the member's announced addresses is in progress. called: a call to these
+     * addresses has ended. */
     bool calling, called;
     /* Reason why the call to the member's announced addresses failed. NODE_WHY_UNKNOWN: the member
      * answered. Valid if `called` is true. */
@@ -71,10 +71,11 @@ struct cmd_observe
 /* Finds all members and asks each reachable member for its status. Returns CMD_OK, CMD_USAGE if an
  * option is bad, or CMD_FAILED if no peer answered. Errors are reported on stderr. */
 int cmd_observe(struct cmd_observe *w, const struct options *o);
-/* Asks every member with a session for its model at or after round q->round, or for sketches of the
- * model's layers. Only members that train or have trained can send these. Waits until each asked
- * member has either sent an answer or lost its session. Returns false if this took longer than `ms`
- * milliseconds, or if the command was stopped (peer/cmd/stop.h). */
+/* Asks every member with a session for its model at or after round q->round, or for sketches
+ * (random projections) of the model's layers. Only members that train or have trained can send
+ * sketches. Waits until each asked member has either sent an answer or lost its session. Returns
+ * false if this took longer than `ms` milliseconds, or if the command was stopped
+ * (peer/cmd/stop.h). */
 bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, uint32_t ms);
 /* Returns the number of members that were asked for a model at least once, but have sent no answer
  * to the newest request. */

@@ -50,8 +50,8 @@ struct cmd_out
 int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
                     const struct run_identity_flag *flags, const struct run *run);
 
-/* Compares the directory again with the text that is already in out->text. Results and messages are
- * those of cmd_out_examine(). */
+/* Examines the output directory again for the same run: compares its run.txt with out->text, which
+ * cmd_out_examine() has written. Results and messages are those of cmd_out_examine(). */
 int cmd_out_reexamine(struct cmd_out *out);
 
 /* Creates and locks the output directory, and examines it again under the lock. With --fresh moves

@@ -176,8 +176,8 @@ static int take_token(struct peer *p)
  *   no --bootstrap                                    begins a run
  *   --bootstrap, and run flags or --epochs            begins a run if no cluster has one
  *   --bootstrap, and no run flags                     waits for a peer that has a run
- *   --bootstrap, and a run flag that cannot begin a   waits for a peer that has a run
- *     run because a flag that it needs is missing
+ *   --bootstrap, and a run flag without another       waits for a peer that has a run
+ *     flag that it needs
  */
 static int take_run(struct peer *p)
 {
@@ -218,7 +218,8 @@ static int take_run(struct peer *p)
         err = settings_uplink_fits(p->o, &c->run, error);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "%s", error);
-    /* `hearsay local` gives the advice itself, once for all its peers. */
+    /* The parent process `hearsay local` prints the advice about unequal shards once for all
+     * peers. */
     if (!options_given(p->o, "parent-fd"))
         cmd_skew_advice(p->o, options_text(p->o, "shard"), 0, &c->flags, &c->run);
     return CMD_OK;
@@ -253,8 +254,8 @@ static int check_out_run(struct peer *p, const struct run *there)
     if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
-    /* If --data names another kind of data than the run in --out, the shape of these data may be
-     * unknown here. The run description is then incomplete. */
+    /* If --data names another kind of data than the run in --out has, the shape of the new data may
+     * not be known yet. The run description `asked` is then incomplete. */
     if (!run_is_fixed(&asked))
         return cmd_fail(
             p->o, CMD_USAGE,
@@ -393,7 +394,7 @@ static int read_data(struct peer *p)
     const char *spec = p->training.data_spec, *kind = given;
     uint64_t seed;
     if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
-        seed = 1; /* The default of --seed is 1. */
+        seed = 1; /* --seed was not given, and its default is 1. */
     if (c->found) {
         kind = sgd_values(&c->run)->data;
         seed = c->run.seed;
@@ -528,7 +529,7 @@ static int open_trace(struct peer *p)
 
 int cmd_peer(const struct options *o)
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `p` is static, because struct peer is too large for the stack. */
     static struct peer p;
     p.o = o;
     cmd_peer_report_open(&p.report, o);

@@ -14,11 +14,11 @@
  * run once, at the first address where they are possible. A peer with an allow-list answers only to
  * an identity (--identity) in the list.
  *
- *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
- *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
- *     "name", "id", "version", "run_id", "run" (its text), "round", "rounds", "alive", "members",
- *     "clock_s", "clock_error_s", "addresses": announced addresses,
- *     "callable": whether one of them works}; a value that is not known is null.
+ *   --json: {"address", "ok", "failed": the first step that works at no address, or null,
+ *     "steps": [{"step", "address" (null for the step `name`), "ok", "seconds", "text"}],
+ *     "name", "id", "version", "run_id", "run": the run description, "round", "rounds", "alive",
+ *     "members", "clock_s", "clock_error_s", "addresses": announced addresses,
+ *     "callable": whether an announced address works}; a value that is not known is null.
  */
 #include "gossip/wire/wire.h"
 #include "nn/math/number.h"
@@ -162,7 +162,7 @@ static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uin
     memcpy(p->at, a, n * sizeof *a);
 }
 
-/* Returns the step that failed. `why`: the reason that the client gives for the failure. */
+/* Returns the step of the probe that has failed, if the connection failed for the reason `why`. */
 static enum step step_of(enum node_why why)
 {
     switch (why) {
@@ -564,7 +564,7 @@ static int probe_all(struct probe *p)
 
 int cmd_probe(const struct options *o)
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `p` is static, because struct probe is too large for the stack. */
     static struct probe p;
     p.o = o;
     p.peer = options_text(o, "peer");

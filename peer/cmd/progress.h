@@ -76,8 +76,8 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out);
  * cmd_progress_show() with `force`. */
 bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                       double seconds);
-/* Shows the progress of n peers if cmd_progress_due(), or in any case with `force`. `seconds`: time
- * since the start, which must not decrease from call to call. */
+/* Shows the progress of n peers if it is time (cmd_progress_due()), or in any case with `force`.
+ * `seconds`: time since the start, which must not decrease from call to call. */
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force);
 /* Ends the line on the terminal, so that other output can follow it. The bar and the table stay
@@ -91,7 +91,8 @@ struct cmd_progress_reading
     FILE *out;
     bool drawn; /* True if a line is on the terminal that must be erased. */
     uint64_t drawn_ns, begin_ns;
-    uint64_t size, path; /* Size of the current file in bytes, and a hash of its path. */
+    /* Size in bytes of the file that is being read, and a hash of the file's path. */
+    uint64_t size, path;
     struct progress_rate gauge;
 };
 

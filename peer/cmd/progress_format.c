@@ -86,7 +86,7 @@ void cmd_progress_codecs_add(struct cmd_progress_codecs *r, const char *rung, do
         return;
     while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
         i++;
-    /* r->spec is never full, because it has an entry for every codec level. */
+    /* r->spec has room for every codec level, so it is full only if `rung` is not a codec level. */
     if (i == CMD_PROGRESS_LEVELS)
         return;
     r->spec[i] = rung;

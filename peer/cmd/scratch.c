@@ -1,5 +1,5 @@
 /* peer/cmd/scratch.c -- creates a temporary directory with mkdtemp() and removes it with nftw(). */
-#define _XOPEN_SOURCE 700 /* The macro makes nftw() available. */
+#define _XOPEN_SOURCE 700 /* _XOPEN_SOURCE makes nftw() available. */
 #include "peer/cmd/scratch.h"
 
 #include <errno.h>

@@ -117,7 +117,8 @@ static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
     scenario_path(s->scenario, from, to, p);
 }
 
-/* Prints a note of a simulated peer in the form of --log-level, if its level is selected. */
+/* Prints a note (message for users) of a simulated peer in the format of --log-level, if
+ * --log-level selects the level of the note. */
 static void log_note(struct simulation *s, uint32_t peer, const struct node_note *note)
 {
     char name[32];
@@ -293,8 +294,8 @@ static int open_peer_files(struct simulation *s, uint32_t i)
         err = outdir_make(f->dir);
     if (err < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
-    /* The file is opened for each write and then closed, because a thousand open files may be too
-     * many. */
+    /* Keep metrics.jsonl open only while writing: a thousand peers would need a thousand open
+     * files. */
     diary_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
     err = disk_reservation_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
@@ -327,8 +328,8 @@ static int write_model(struct simulation *s, uint32_t i)
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
 
-/* Writes the remaining lines of metrics.jsonl of all peers. Returns the number of lines that could
- * not be written. */
+/* Writes those lines of metrics.jsonl that are still in memory, for all peers. Returns the number
+ * of lines that could not be written. */
 static uint64_t write_lines(struct simulation *s)
 {
     uint64_t n = 0;
@@ -366,8 +367,9 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].init_path = options_text(s->o, "init");
     int err =
         cmd_training_complete_run(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
-    /* The data are read now, so that an error in them is found. With --rounds they were not needed
-     * to compute the number of rounds. */
+    /* Read the data now, so that an error in them is found before the simulation starts. With
+     * --rounds they may not have been read so far, because only --epochs needs the number of
+     * samples. */
     if (err == 0)
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     if (err < 0)
@@ -549,7 +551,7 @@ static int simulate(struct simulation *s)
 
 int cmd_sim(const struct options *o)
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `s` is static, because struct simulation is too large for the stack. */
     static struct simulation s;
     s.o = o;
     s.n = (uint32_t)options_uint(o, "peers");

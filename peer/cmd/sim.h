@@ -56,9 +56,9 @@ struct simulation
     /* Number of lines that could not be written to the metrics files of the peers. */
     uint64_t n_lines_lost;
     bool failed;
-    /* Times for sim_joining.c, in microseconds of simulated time. look_us: time of the next check.
-     * gather_us: time since which all live peers have only been joining; -1: at least one peer is
-     * not joining. */
+    /* Times for sim_joining.c, in microseconds of simulated time. look_us: time of the next check
+     * whether the run can still begin. gather_us: time since which all live peers have been in the
+     * phase joining; -1: a live peer is in another phase. */
     int64_t look_us, gather_us;
     char never_begins[160]; /* Reason why the run will never begin. "": no reason known. */
 };

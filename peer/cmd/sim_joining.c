@@ -6,7 +6,7 @@
 static const int64_t second_us = 1000 * 1000;
 
 enum {
-    LOOK_S = 10, /* Simulated seconds between two checks. */
+    LOOK_S = 10, /* Simulated seconds between two checks whether the run can still begin. */
     /* If fewer peers are alive than the run needs, the simulation ends after this time, in
      * simulated seconds. Messages that are on their way may still let the run begin before that
      * time. */

@@ -1,5 +1,5 @@
-/* peer/cmd/sim_notes.c -- counts the notes of simulated peers. Notes that differ only in digits are
- * counted together. */
+/* peer/cmd/sim_notes.c -- counts the notes (messages for users) of simulated peers. Notes that
+ * differ only in digits are counted together. */
 #include "peer/cmd/sim_notes.h"
 
 #include <inttypes.h>

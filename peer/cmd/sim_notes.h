@@ -1,8 +1,8 @@
-/* peer/cmd/sim_notes.h -- condenses the notes of many simulated peers to a few lines.
+/* peer/cmd/sim_notes.h -- prints the messages of many simulated peers in a few lines.
  *
- * Notes that differ only in their numbers (rounds, seconds, names of peers) are of the same kind.
- * The first notes of each kind are printed. All further notes of that kind are only counted, and
- * the counts are printed at the end.
+ * A note is a message for users. Notes that differ only in their numbers (rounds, seconds, names of
+ * peers) are of the same kind. The first notes of each kind are printed. All further notes of that
+ * kind are only counted, and the counts are printed at the end.
  */
 #ifndef PEER_CMD_SIM_NOTES_H
 #define PEER_CMD_SIM_NOTES_H
@@ -15,7 +15,8 @@ enum {
     /* Largest number of kinds (groups of notes that differ only in digits) that are counted. Notes
      * of any further kind are all printed. */
     SIM_NOTES_KINDS = 64,
-    SIM_NOTES_SAID = 3, /* Number of notes of each kind that are printed. */
+    /* Number of notes of each kind that are printed. Further notes are only counted. */
+    SIM_NOTES_SAID = 3,
     SIM_NOTES_TEXT = 160
 };
 
@@ -32,11 +33,11 @@ struct sim_notes
     } at[SIM_NOTES_KINDS];
 };
 
-/* Counts one note. Returns true if it should be printed. */
+/* Counts one note (message for users). Returns true if the note should be printed. */
 bool sim_notes_add(struct sim_notes *s, const char *text);
 
 /* For each kind with notes that were not printed, prints a line such as "hearsay sim: 739 more
- * like: ...". */
+ * messages like: ...". */
 void sim_notes_end(const struct sim_notes *s, FILE *out);
 
 #endif

@@ -175,7 +175,8 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         struct figure_values v;
         figure_init(&v);
         v.node = p;
-        v.node.evaluated = true; /* Include the last evaluation, whichever round it was in. */
+        /* Show the results of the last evaluation, even if it was not in the last round. */
+        v.node.evaluated = true;
         v.time_s = (double)sim_now_us(s->world) * 1e-6;
         json_t *line = uv_metrics_object(&v);
         json_object_set_new(line, "name", json_string(name));

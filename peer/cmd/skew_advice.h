@@ -1,13 +1,13 @@
-/* peer/cmd/skew_advice.h -- tells the user which settings help if the shards of the peers differ. */
+/* peer/cmd/skew_advice.h -- advises settings for peers whose shards (parts of the data) differ. */
 #ifndef PEER_CMD_SKEW_ADVICE_H
 #define PEER_CMD_SKEW_ADVICE_H
 
 #include "peer/cmd/cmd.h"
 #include "peer/run/run.h"
 
-/* Prints a note on stderr with the settings for shards that differ, and what they reached in a
- * measurement. `flags`: the run flags that the user gave. `run`: the run that begins with them.
- * `shard`: the value of --shard. `n`: number of peers, 0 if it is not known.
+/* Prints a note on stderr that advises settings for shards that differ, and says which accuracy they
+ * reached in a test. `flags`: the run flags that the user gave. `run`: the run that begins with
+ * these flags. `shard`: the value of --shard. `n`: number of peers, 0 if it is not known.
  * Prints nothing in these cases:
  *
  *   - The shards are a random split: --partition iid, and --shard other than own.

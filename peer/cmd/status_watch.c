@@ -30,7 +30,7 @@ struct watch
     const struct options *o;
     struct cmd_observe w;
     struct watch_member member[WIRE_MEMBERS_MAX];
-    /* Figures from the previous answers: before[i] belongs to w.member[i]. */
+    /* Figures from each member's previous answer. before[i] belongs to w.member[i]. */
     struct before before[WIRE_MEMBERS_MAX];
     uint32_t order[WIRE_MEMBERS_MAX];
     char run[CMD_STATUS_RUN_MAX];
@@ -159,8 +159,8 @@ int cmd_status_watch(const struct options *o)
     }
     cmd_observe_close(&t->w);
     free(t);
-    /* CMD_FAILED means that a message was printed already. The message may be about stdout, so
-     * cmd_finish() would report the same error again. */
+    /* Do not call cmd_finish() after CMD_FAILED: if the failure was a write error of stdout, a
+     * message has been printed, and cmd_finish() would report the same error again. */
     int flushed = code == CMD_FAILED ? code : cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

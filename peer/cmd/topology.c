@@ -102,7 +102,7 @@ struct figures
 };
 
 /* Returns the number of rounds in which the consensus distance shrinks by the factor `target`, if
- * each round multiplies it by 1 - gap. */
+ * each round multiplies the distance by 1 - `gap`. `gap`: spectral gap of the graph. */
 static double rounds_to_target(double gap)
 {
     if (!(gap < 1.0))
@@ -197,8 +197,8 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    /* The run gets the topology only if the topology changes from round to round, because the
-     * default codec depends on this. A fixed topology may be too large for a run description. */
+    /* Set the run's topology only if it changes from round to round: the default codec is different
+     * for such a topology. A fixed topology may be too large for a run description. */
     if (round_schedule_of(options_text(o, "spec")) && !options_given(o, "compress")
         && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
         return CMD_USAGE;
@@ -271,7 +271,8 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 }
 
 /* Returns the number of deltas that all peers together send in one round, two per edge. If the
- * topology changes from round to round, the result is the average over a pass. */
+ * topology changes from round to round, returns the average over one pass, which is the sequence of
+ * rounds that the peers repeat. */
 static double deltas_per_round(const struct figures *f)
 {
     bool changes = f->pass.n_rounds > 0;
@@ -343,8 +344,8 @@ static void print_spectrum(const struct figures *f)
            f->momentum, f->momentum_rounds);
 }
 
-/* Returns the spectral gap of an equally fast fixed graph: in as many rounds as a pass has, it
- * reduces the consensus distance by the same factor. */
+/* Returns the spectral gap of a fixed graph that would reduce the consensus distance as much as one
+ * pass does (the sequence of rounds that the peers repeat), in the same number of rounds. */
 static double pass_gap(const struct pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);

@@ -51,7 +51,9 @@ int cmd_trace_open(struct cmd_trace *t, const struct options *o, int64_t origin_
                         "--trace %s: a run writes a file of this name; expected "
                         "another name",
                         t->path);
-    signal(SIGPIPE, SIG_IGN); /* If the reader of a pipe ends, the trace ends, and not the run. */
+    /* The trace may go to a pipe. If the process that reads the pipe exits, only the trace ends,
+     * and the run continues. */
+    signal(SIGPIPE, SIG_IGN);
     int err = trace_file_open(&t->file, t->path, unix_ms < 0, error);
     if (err < 0)
         return cmd_fail(o, cmd_exit_of(err), "--trace %s: %s", t->path, error);

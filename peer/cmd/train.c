@@ -49,7 +49,7 @@ const struct option_row cmd_train_rows[] = {
 };
 /* clang-format on */
 
-/* State of `hearsay train`. This variable is static, because the struct is too large for the
+/* State of `hearsay train`. `only` is static, because struct cmd_train is too large for the
  * stack. */
 static struct cmd_train only;
 
@@ -205,7 +205,8 @@ static void report_rollback(struct cmd_train *t)
         rollback_why(&t->rollback, t->diverged);
 }
 
-/* Takes the local steps of a round, and the outer step. */
+/* Performs the local steps of one round, and then the step of the outer optimiser, if there is
+ * one. */
 static void train_round(struct cmd_train *t)
 {
     struct trainer_report r;
@@ -298,7 +299,8 @@ static int train(struct cmd_train *t)
         if (t->diverged[0] == '\0')
             cmd_train_checkpoint_round(t);
     }
-    /* Training diverged and was rolled back: the model of the rollback is evaluated. */
+    /* If training has ended because of divergence, evaluate the earlier model to which it was
+     * rolled back. */
     if (t->diverged[0] != '\0') {
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
         t->tested_at = t->rollback.round;

@@ -55,14 +55,15 @@ struct cmd_train
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
-    struct outer_optimiser outer; /* State of --outer. All zero: none. */
+    struct outer_optimiser outer; /* State of the outer optimiser (--outer). All zeros: none. */
     /* x: the model. before: with --outer, the model before the local steps of the round. */
     float *x, *before;
     uint64_t round, epoch; /* Number of rounds and number of epochs that are done. */
     /* Schedule that decides when to evaluate the model. Used only if --evaluate-every is not
      * given. */
     struct evaluation plan;
-    bool planned; /* True if evaluations follow `plan`, because --evaluate-every is not given. */
+    /* True if the schedule `plan` decides when to evaluate: --evaluate-every is not given. */
+    bool planned;
     /* tested_at: round of the last evaluation. next_test: with --evaluate-every, the epoch of the
      * next evaluation. */
     uint64_t tested_at, next_test;
@@ -103,17 +104,17 @@ static inline uint64_t cmd_train_round_samples(const struct cmd_train *t)
     return (uint64_t)sgd_samples(&t->run) * run_steps(&t->run);
 }
 
-/* Shows the progress of training after a round if cmd_progress_due(), or in any case with
- * `force`. Call cmd_train_end_line() before any other output; it leaves the progress line on the
+/* Shows the progress of training after a round, if it is time (cmd_progress_due()) or with `force`.
+ * Call cmd_train_end_line() before any other output; it leaves the progress line on the
  * terminal. */
 void cmd_train_show(struct cmd_train *t, bool force);
 void cmd_train_end_line(struct cmd_train *t);
 
-/* Prints the message in t->lines.news of the writer of metrics.jsonl, if `news` is true. */
+/* If `news` is true, prints the message in t->lines.news about the writing of metrics.jsonl. */
 void cmd_train_report_writer(struct cmd_train *t, bool news);
 
-/* Writes a line to metrics.jsonl. Shows the progress if cmd_progress_due(), or if this was the last
- * round. */
+/* Writes a line to metrics.jsonl. Shows the progress if it is time (cmd_progress_due()), or if this
+ * was the last round. */
 void cmd_train_write_line(struct cmd_train *t);
 
 /* Prints the result on stdout and writes summary.json. `exit_code`: exit code with which the run

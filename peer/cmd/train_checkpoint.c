@@ -191,7 +191,8 @@ void cmd_train_checkpoint_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    /* Report a failure of the last checkpoint even if another failure was reported just before. */
+    /* Report a failure of this last checkpoint, even if a warning about another failure was printed
+     * just before. */
     k->warns = (struct log_backoff){0};
     if (t->round > 0)
         write_one(t);
@@ -254,7 +255,8 @@ int cmd_train_write_model(struct cmd_train *t)
     return CMD_OK;
 }
 
-/* A run that has lost lines of metrics.jsonl still has its result and its model. */
+/* If lines of metrics.jsonl are lost, the command returns an error, but the result and the model of
+ * the run are stored. */
 int cmd_train_flush_metrics(struct cmd_train *t)
 {
     struct retry retry = {0};

@@ -55,7 +55,7 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
 
 int cmd_training_check_files(const struct cmd_training *t, char error[RUN_ERROR_MAX])
 {
-    /* This variable is static, because the struct is too large for the stack. */
+    /* `s` is static, because struct data_spec is too large for the stack. */
     static struct data_spec s;
     char why[DATA_ERROR_MAX];
     if (t->data_spec == NULL)
@@ -113,8 +113,8 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     int err = check_kind(t, kind, error);
     if (err < 0)
         return err;
-    /* Data that are in memory already are not read again, unless they are generated data and the
-     * seed has changed. */
+    /* Data of this kind that are in memory are used again. Only generated data (glyphs) depend on
+     * the seed. */
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
@@ -141,8 +141,8 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
         snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
         return err;
     }
-    /* A run's column statistics may require a second reading of the same files, with the same
-     * note. */
+    /* Print the note about the data only once: the same files may be read a second time for the
+     * run's column statistics, and then give the same note. */
     if (t->reading != NULL && t->data.note[0] != '\0' && strcmp(t->data.note, told) != 0)
         fprintf(t->reading->out, "--data: %s\n", t->data.note);
     if (t->reading != NULL && t->shard_spec.mode == SHARD_OWN && strchr(kind, ':') != NULL)
@@ -396,8 +396,8 @@ void cmd_training_set_thread(struct cmd_training *t, uint32_t thread)
     t->sgd.config.scratch = of->scratch[thread];
 }
 
-/* Returns the configuration of the SGD trainer for a run. If the peer shares data, model and
- * scratch memory with other peers, they belong to t->of. */
+/* Returns the configuration of the SGD trainer for a run. If t->of is set, the configuration points
+ * to the data, model and scratch memory of that peer. */
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;

@@ -33,11 +33,11 @@ struct cmd_training
      * differ from this peer's default model. */
     bool joins;
 
-    /* Another peer in the same process. This peer uses the data, model, scratch memory and shard
-     * owners of that peer. NULL: this peer has its own. */
+    /* Another peer in the same process. This peer uses the data, model, scratch memory and
+     * assignment of samples of that peer. NULL: this peer has its own. */
     struct cmd_training *of;
-    /* Number of threads of those peers that share the data of this struct. 0: no other peer shares
-     * them. */
+    /* Number of threads of the peers that use the data of this struct. 0: only this peer uses its
+     * data. */
     uint32_t shared;
     struct data data;
     bool has_data, has_trainer;
@@ -85,8 +85,8 @@ __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t
 
 /* Returns the number of rounds in which n peers together make `epochs` passes over the common data
  * set of N samples: ceil(epochs * N / (batch * local_steps * n)). If each peer has a private data
- * set of N samples, N is replaced by n * N. The run's first post_local and last one_step_last rounds
- * have only one local step, so that more rounds are needed. The data must be in memory. */
+ * set of N samples, N is replaced by n * N. More rounds are needed if the run has rounds with only
+ * one local step (post_local, one_step_last). The data must be in memory. */
 uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
 /* Checks that every rule of the codec spec matches at least one tensor of the model. Returns 0, or
@@ -119,8 +119,8 @@ struct run_log_source cmd_training_source(const struct cmd_training *t);
 const char *cmd_training_trained_on(const struct cmd_training *t,
                                     char text[DIARY_MODEL_TRAINED_MAX]);
 
-/* Returns an error message for sgd_trainer_init() that failed with `err`. `why` is the function's
- * own message, which it writes only for bad input. */
+/* Returns an error message for the negative errno `err` of sgd_trainer_init(). `why`: the message
+ * that sgd_trainer_init() has written, which it does only for bad input. */
 const char *cmd_training_error_text(int err, const char *why);
 
 /* Makes the trainer of a run. This is the make_trainer callback of struct node_config. `self`: the

@@ -33,7 +33,7 @@ struct fact
 {
     /* Name of a fact, such as "build type". The JSON key has "_" instead of blanks. */
     const char *name;
-    const char *text; /* Value of the fact. NULL: not known. */
+    const char *text; /* Value of the fact, such as "Release". NULL: not known. */
 };
 
 /* Returns the version number from a text such as "OpenBLAS 0.3.21 NO_LAPACKE ...". Returns NULL if
@@ -43,8 +43,8 @@ static const char *openblas_version(char out[TEXT_MAX])
     return sscanf(blas_library(), "%*s %63s", out) == 1 ? out : NULL;
 }
 
-/* Returns the name of the CPU instruction set that matrix products use. The width of the vectors
- * tells which it is. */
+/* Returns the name of the CPU instruction set that matrix products use. The name follows from the
+ * number of floats in one vector. */
 static const char *products_level(void)
 {
     size_t lanes = tile_lanes();

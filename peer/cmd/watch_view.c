@@ -16,7 +16,8 @@ enum {
     LINE = 512, /* Size of the buffer for one line, in bytes. */
     NAMED = 4,  /* Largest number of names in a list of missing members. */
     OTHER = 3,  /* Number of member states that this file adds: left, silent, unreachable. */
-    PHASES = 8  /* Number of member states that peers report themselves. */
+    /* Number of member states that come from the members' status messages, such as "training". */
+    PHASES = 8
 };
 
 /* Output stream, and the number of lines written to it so far. */

@@ -4,7 +4,7 @@
  *   8 members: 7 training, 1 silent    round 412 to 415 of 1000    5.2 rounds/s, about 2 min left
  *   loss 0.2120 to 0.2533    accuracy 96.10 % at least    relative drift 8.50e-03 @400    1.20 MB/s
  *
- *   name     state     round     rate     age    loss   accuracy  relative drift   sent/s  codec ...
+ *   name     state     round     rate     age    loss   accuracy  relative drift   sent/s  codec..
  *   peer-0   training  415/1000  5.2/s    0.2 s  ...
  */
 #ifndef PEER_CMD_WATCH_VIEW_H
