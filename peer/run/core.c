@@ -29,7 +29,8 @@ enum {
     /* Largest --byzantine B. A peer needs 2 B + 2 neighbours to tolerate B Byzantine ones, so that
      * a cluster needs 2 B + 3 members. */
     TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2,
-    /* Largest --trigger. With larger values, no delta would be sent in usual runs. */
+    /* Largest --trigger, the threshold for sending a delta. With a larger threshold a usual run
+     * would send no deltas. */
     TRIGGER_MAX = 1000,
     /* Number of peers for which a graph is checked if --topology and --min-peers give none. */
     NOMINAL_PEERS = 64
@@ -39,10 +40,10 @@ enum {
  * (peer/run/codec_precision.h). */
 static const char fine_codec[] = "qsgd:4";
 
-/* Limits of --final-drift. Float32 rounding adds an error to each measured consensus distance.
- * `final_roundings` is the smallest allowed target, as a multiple of that error. It exceeds 1
- * because the consensus phase aims at 0.8 of the target. A target of at least `final_safe` is
- * reachable on any graph, and is not checked. */
+/* Limits of --final-drift, the target of the consensus phase. Float32 rounding adds an error to
+ * each measured consensus distance. `final_roundings`: smallest allowed target, as a multiple of
+ * that error. It exceeds 1 because the consensus phase aims at 0.8 of the target. `final_safe`: a
+ * target of at least this value is reachable on any graph, and is not checked. */
 static const double final_roundings = 2, final_safe = 1e-5;
 
 /* ---- Text values. Each is checked by the module that defines it. ---- */
@@ -301,11 +302,11 @@ static bool tolerates_no_peer(const struct run *r)
     return r->tolerate == 0;
 }
 
-/* Returns whether the keys post-local and one-step-last have no effect: every round has one local step
- * anyway. */
+/* Returns whether the keys post-local and one-step-last have no effect. They need a fixed number of
+ * local steps per round above 1. */
 static bool has_one_step(const struct run *r)
 {
-    return r->local_steps <= 1; /* The value 0 (--local-steps auto) counts as one step here. */
+    return r->local_steps <= 1; /* The value 0 stands for --local-steps auto. */
 }
 
 static bool has_one_codec(const struct run *r)
@@ -468,8 +469,8 @@ static int refuse_whole(const struct run *r, const char *key, const char *value,
     return -EINVAL;
 }
 
-/* Checks the keys of a run with a mixer that sends whole models. A lossy codec is refused, because
- * such a mixer never sends later what the codec has left out. */
+/* Checks the keys of a run with a mixer that sends whole models. Only the codecs none and fp16 are
+ * allowed, because such a mixer never sends later what a codec has left out. */
 static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
@@ -567,7 +568,8 @@ static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks that rounds of one step (--post-local, --one-step-last) are not the whole run. */
+/* Checks that at least one round is not shortened to one local step by --post-local or
+ * --one-step-last. */
 static int check_one_step(const struct run *r, char error[RUN_ERROR_MAX])
 {
     unsigned long long first = r->post_local, last = r->one_step_last;

@@ -142,7 +142,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
-/* A key without a default is always a whole number, with a `fallback` below its `min`. */
+/* Only a whole number can be without a default. Its `fallback` is then below its `min`. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

@@ -26,8 +26,8 @@ const char *run_quote(char out[RUN_QUOTE_MAX + 4], const char *found);
 int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found,
                const char *expected);
 
-/* Writes the message "--name: sentence". The module that defines the value has written `sentence`.
- * Unprintable bytes become '?'. Returns -EINVAL. */
+/* Writes the error message "--name: sentence". `sentence`: explanation that the module of this
+ * value has written; unprintable bytes in it become '?'. Returns -EINVAL. */
 int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence);
 
 #endif

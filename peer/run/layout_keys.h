@@ -9,7 +9,7 @@
 enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_HASH = 17,
        LAYOUT_BEGIN = 33,
-       /* An outline (short hashes of all tensors) has two digits per tensor, at most 192. */
+       /* An outline has a short hash of two digits for each tensor, and at most 192 digits. */
        LAYOUT_OUTLINE = 193
 };
 

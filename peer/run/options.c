@@ -23,7 +23,9 @@ enum {
     LONG_BASE = 256,
     /* Value that getopt_long returns for --help. */
     LONG_HELP = 255,
-    ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_..." or "--...", in bytes with the NUL. */
+    /* Size of the buffer for the name of an environment variable or of a flag, in bytes with the
+     * NUL. */
+    ENV_NAME_MAX = 64
 };
 
 /* ---- Finding options in the tables. ---- */
@@ -262,8 +264,8 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error) != 0) {
         if (source == OPTION_ENVIRONMENT) {
-            /* The message names the flag, but the user has set an environment variable. The name of
-             * the variable is therefore put in front. */
+            /* `error` names the flag, but the user has set an environment variable. The name of the
+             * variable is therefore put in front of the message. */
             char why[OPTIONS_ERROR_MAX];
             memcpy(why, error, sizeof why);
             snprintf(error, OPTIONS_ERROR_MAX, "%s: %.*s", place(v->row, source, where),
@@ -438,7 +440,7 @@ static int read_command_line(struct options *o, int argc, char **argv,
     char shorts[2 * OPTIONS_MAX + 8];
     getopt_tables(o, longs, shorts);
     opterr = 0;
-    optind = 0; /* The value 0 makes glibc's getopt start again from the first argument. */
+    optind = 0; /* With optind = 0, glibc's getopt_long starts again from the first argument. */
     for (;;) {
         const char *element = optind == 0 ? argv[1] : argv[optind];
         int answer = getopt_long(argc, argv, shorts, longs, NULL);

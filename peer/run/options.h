@@ -42,10 +42,10 @@ enum option_kind {
     /* An option without a value. In the environment and in a --config file the value is 1/0,
      * yes/no, true/false or on/off. */
     OPTION_FLAG,
-    OPTION_TEXT,   /* Any text that is not empty. */
-    OPTION_UINT,   /* A whole number in [min, max]. */
-    OPTION_REAL,   /* A finite real number in [min, max]. */
-    OPTION_CHOICE, /* One of the words in `arg`, such as "sync|async". */
+    OPTION_TEXT,   /* The value is any text that is not empty. */
+    OPTION_UINT,   /* The value is a whole number in [min, max]. */
+    OPTION_REAL,   /* The value is a finite real number in [min, max]. */
+    OPTION_CHOICE, /* The value is one of the words in `arg`, such as "sync|async". */
     /* A positional argument. The arguments on the command line are assigned to the operands in the
      * order of the table of options. Operands are never read from the environment. */
     OPTION_OPERAND
@@ -153,7 +153,7 @@ struct options
     struct run_flags run; /* Values of the run flags that were given. */
     struct options_expanded
     {
-        /* Name of the run key that got a new value. NULL: this entry is unused. */
+        /* Name of the run key whose value was replaced. NULL: this entry is unused. */
         const char *name;
         char text[RUN_VALUE_MAX];
         /* Values with which options_io.expand replaced the given values, one entry per run key. */

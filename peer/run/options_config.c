@@ -183,8 +183,8 @@ static bool is_shared(const struct option_row *row)
     return s->name != NULL;
 }
 
-/* Defaults are written as comments. As settings they would count as given, and might then be
- * refused because of a rival option or of another key. */
+/* Defaults are written as comments. As settings they would count as given by the user. They might
+ * then be refused, because another option excludes them or because they have no effect. */
 size_t options_config_text(const struct options *o, char *out, size_t cap)
 {
     struct page p = {.out = out, .cap = cap};

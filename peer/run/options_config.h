@@ -15,7 +15,7 @@
 
 #include "peer/run/options.h"
 
-/* One setting of a --config file. Both texts point into the text of the file. */
+/* One setting of a --config file. `name` and `value` point into the text of the file. */
 struct options_setting
 {
     char *name, *value;

@@ -212,7 +212,7 @@ static void put_topics(struct page *p, const struct command *command, size_t n, 
         size_t before = p->n;
         put(p, "\n%s:\n", topics[topic].heading);
         if (put_options(p, command, topic) == 0)
-            p->n = before; /* The heading of a topic without options is removed again. */
+            p->n = before; /* Remove the heading of a topic that has no options. */
     }
     p->out[p->n] = '\0';
     put(p, "\n");

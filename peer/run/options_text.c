@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    ENV_PREFIX = 8,   /* Length of the prefix "HEARSAY_" of environment variables. */
-    ENV_NAME_MAX = 64 /* Size of the buffer for "HEARSAY_...", in bytes with the NUL. */
+    ENV_PREFIX = 8, /* Length of the prefix "HEARSAY_" of environment variables. */
+    /* Size of the buffer for the name of an environment variable, in bytes with the NUL. */
+    ENV_NAME_MAX = 64
 };
 
 void options_env_name(const char *name, char *out, size_t cap)

@@ -12,9 +12,10 @@ struct run_outer
     double momentum; /* Outer momentum, from 0 to 0.999. */
 };
 
-/* Parses a value of the key. Returns false if `value` is not valid; `*o` is then undefined. */
+/* Parses a value of the run key `outer`. Returns false if `value` is not valid; `*o` is then
+ * undefined. */
 bool run_outer_parse(const char *value, struct run_outer *o);
-/* Writes the canonical text, at most RUN_OUTER_MAX bytes with the NUL. */
+/* Writes the canonical text of an outer optimiser, at most RUN_OUTER_MAX bytes with the NUL. */
 void run_outer_text(const struct run_outer *o, char *out);
 
 /* Returns the outer optimiser of a run. */

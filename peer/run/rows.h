@@ -96,9 +96,9 @@
         .help = "serve HTTP at this address: / for browsers, /metrics for Prometheus, "            \
                 "/status.json, /healthz, /readyz; a PORT alone means 127.0.0.1"                    \
     }
-/* Option --bandwidth of `hearsay peer` and libhearsay. With it the choice of codec depends on
- * measured times, and a simulation would not be reproducible. `hearsay sim` therefore has an option
- * --bandwidth of its own: the bandwidth of the simulated links. */
+/* Option --bandwidth of `hearsay peer` and libhearsay. With this option the choice of codec depends
+ * on measured times, so a simulation with it would not be reproducible. `hearsay sim` therefore has
+ * an option --bandwidth of its own: the bandwidth of the simulated links. */
 #define ROWS_UPLINK                                                                                \
     {                                                                                              \
         .name = "bandwidth", .former = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",      \

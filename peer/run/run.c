@@ -23,7 +23,7 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
     const struct run_key *key = t != NULL ? t->keys : run_core_keys;
     for (size_t i = 0; i <= place; i++, key++) {
-        /* The core keys follow the last key of the trainer. */
+        /* After the last key of the trainer, continue with the core keys. */
         if (key->name == NULL && t != NULL) {
             t = NULL;
             key = run_core_keys;
@@ -49,8 +49,8 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 
 /* ---- One value: canonical text <-> field of struct run. ---- */
 
-/* Stores an integer in a field of `size` bytes: a bool, a uint32_t (or enum) or a uint64_t.
- * memcpy() is used, because the fields of a trainer are in an array of bytes. */
+/* Stores an integer in a field of `size` bytes: a bool, a uint32_t (or enum) or a uint64_t. The
+ * field may be in run.own, which is an array of bytes, so memcpy() is used. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -92,12 +92,12 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        /* A text that is no number is a word such as "auto", for which the field stays 0. */
+        /* A value that is not a number is a word such as "auto". The field is then 0. */
         if (number_whole(canonical, &whole))
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        /* A text that is no number is the word "auto", for which the field stays 0. */
+        /* A value that is not a number is the word "auto". The field is then 0. */
         if (number_real(canonical, &real))
             memcpy(field, &real, sizeof real);
         break;
@@ -350,8 +350,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     struct run made = {.trainer = f->trainer};
     const struct run_key *key;
     char value[RUN_VALUE_MAX], canonical[WIRE_RUN_MAX + 1];
-    /* The keys are set in two passes, because the value of a word such as "auto" depends on other
-     * keys. The second pass replaces these words. */
+    /* The keys are set in two passes. The second pass replaces words such as "auto" by values,
+     * which depend on the other keys. */
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++) {
             int err = flag_or_default(f, i, value, error);
@@ -366,8 +366,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     int err = check_together(&made, error);
     if (err != 0)
         return err;
-    /* If the number of rounds is still unknown, the limit leaves room for the longest number that
-     * may replace it. */
+    /* If the number of rounds is not known yet, leave room in the run description for two values
+     * that still grow: the number of rounds, and the warm-up, which depends on it. */
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
@@ -391,9 +391,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* Returns true if a given flag needs a value of another key (run_key.of) that was not given, and
- * no flags contradict each other. The run of a cluster may still have that value. If both keys
- * were given, they contradict each other in every run. */
+/* Returns true if the only fault of the flags is that a given flag has no effect without another
+ * flag (run_key.of), which is missing. The run of a cluster may have the right value of the missing
+ * flag. If both flags were given, they contradict each other in every run. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -418,7 +418,7 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
     size_t n = write_text(r, out);
-    assert(n <= WIRE_RUN_MAX); /* run_from_flags() has refused every run with a longer text. */
+    assert(n <= WIRE_RUN_MAX); /* run_from_flags() refuses a run with a longer text. */
     return n;
 }
 
@@ -546,8 +546,8 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     return -EINVAL;
 }
 
-/* Given flags that have no effect in the run are not compared with the run's value, which is only a
- * default. They are reported last, with another message. */
+/* A given flag that has no effect in the run is not compared with the run's value, because that
+ * value is only a default. Such flags are reported last, with another message. */
 int run_check_flags(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char mine[RUN_VALUE_MAX];

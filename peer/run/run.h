@@ -138,8 +138,8 @@ struct run
     alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
 
-/* Returns the number of local steps of a round that is neither among the first `post_local` rounds nor
- * among the last `one_step_last` rounds. With --local-steps auto: the average over all peers. */
+/* Returns the number of local steps of a round that is not shortened to one step by `post_local` or
+ * `one_step_last`. With --local-steps auto: the average over all peers. */
 static inline uint32_t run_steps(const struct run *r)
 {
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO;
@@ -176,8 +176,8 @@ static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
     return first + (round - first - last) * run_steps(r) + last;
 }
 
-/* Returns the number of local steps of the run, in units of run_steps(). Without rounds of one step:
- * the number of rounds. */
+/* Returns the length of the run in full rounds: its total number of local steps, divided by
+ * run_steps(). This is the number of rounds if no round is shortened to one local step. */
 static inline double run_full_rounds(const struct run *r)
 {
     return (double)run_steps_before(r, r->rounds) / run_steps(r);
@@ -246,8 +246,8 @@ struct run_key
     const char *choices;
     /* Word such as "auto" that is allowed instead of a normal value. NULL: none. */
     const char *word;
-    uint64_t min, max; /* For RUN_UINT: smallest and largest allowed value. */
-    double low, high;  /* For RUN_REAL: smallest and largest allowed value. */
+    uint64_t min, max; /* For a key of type RUN_UINT: smallest and largest allowed value. */
+    double low, high;  /* For a key of type RUN_REAL: smallest and largest allowed value. */
     /* Offset and size in bytes of the key's field in struct run. Set by the macro RUN_FIELD or
      * RUN_OWN_FIELD. */
     size_t at, size;
@@ -256,7 +256,7 @@ struct run_key
      * with a message in `error`. */
     int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
 
-    /* The fields from `former` on are optional: in most rows they are NULL or false. */
+    /* The following fields are optional: in most rows of a key table they are NULL or false. */
 
     /* Former name of the key, which flags may still use. The run description always uses the former
      * name, so that the description does not change between versions. NULL: none. */
@@ -264,13 +264,14 @@ struct run_key
     /* Returns a default that depends on other flags. If this function is set, `fallback` is not
      * used as the default. */
     const char *(*fallback_by)(const struct run_flags *f);
-    /* Replaces `word` ("auto") in `value` by the value that it means in the run `r`. All keys that
-     * are not set to such a word have their final values in `r`. NULL: the run stores the word
-     * itself, as text, or as 0 for gamma and local-steps. */
+    /* Replaces `word` ("auto") in `value` by the value that the word means in the run `r`. All keys
+     * that are not set to such a word have their final values in `r`. NULL: the word is not
+     * replaced, and the run stores it as text, or as 0 for gamma and local-steps. */
     int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
-    /* Returns whether a value is complete: it defines everything that all peers must know. The data
-     * kind "csv" is not complete, because only the files determine the shape of the samples. The
-     * run is fixed once all values are complete. NULL: every value is complete. */
+    /* Returns whether a value is complete: it determines everything that all peers must know. The
+     * data kind "csv" is not complete, because only the files determine the shape of the samples. A
+     * run is fixed once the values of all keys are complete. NULL: every value of this key is
+     * complete. */
     bool (*fixed)(const char *value);
     /* Returns whether the value that a user gave is compatible with the value in a cluster's run.
      * NULL: the two texts must be equal. */
@@ -373,10 +374,10 @@ __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struc
                                                       const char *text, size_t n,
                                                       char error[RUN_ERROR_MAX]);
 
-/* Returns whether a text that run_from_text() refused is a run description made for another
- * trainer. Such a text has all core keys, but other keys in place of the keys of `t`. On success,
- * `found` is set to the first key that `t` does not have, and `*expected` to the first key of
- * `t`. */
+/* Returns whether `text`, which run_from_text() has refused, is a run description made for another
+ * trainer than `t`. Such a text has all core keys, but other keys in place of the keys of `t`. On
+ * success, `found` is set to the first key that `t` does not have, and `*expected` to the first key
+ * of `t`. */
 bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text, size_t n,
                                   char found[RUN_KEY_MAX + 1], const char **expected);
 
