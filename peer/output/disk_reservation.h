@@ -28,8 +28,7 @@ __attribute__((warn_unused_result)) int disk_reservation_hold(struct disk_reserv
                                                               const char *dir, size_t n_params,
                                                               uint32_t n_files);
 
-/* Reserves space again after disk_reservation_release(), as much as the last reservation had. An
- * error is ignored. */
+/* Reserves the same amount of space again after disk_reservation_release(). An error is ignored. */
 void disk_reservation_hold_again(struct disk_reservation *r, const char *dir);
 /* Gives the reserved space back to the disk. Does nothing if no space is reserved. */
 void disk_reservation_release(struct disk_reservation *r);

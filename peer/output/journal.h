@@ -25,14 +25,16 @@ struct journal
     size_t bytes_max; /* Limit of the bytes that wait in memory to be written. */
     bool brief;       /* True: the file is open only during journal_write(). */
     int fd;           /* Descriptor of metrics.jsonl. -1: not open. */
-    char *text;       /* Buffer of `cap` bytes. The first `n` bytes are complete lines that wait. */
+    /* Buffer of `cap` bytes. The first `n` bytes are complete lines that are not written yet. */
+    char *text;
     size_t n, cap;
     uint64_t n_waiting; /* Number of lines that wait to be written. */
     /* Number of waiting lines that an earlier journal_write() could not write. */
     uint64_t n_old;
-    uint64_t n_late;  /* Number of lines that were written after at least one failed try. */
-    uint64_t n_lost;  /* Number of lines that were dropped and are in no file. */
-    bool is_dropping; /* True while new lines are dropped because older lines wait. */
+    uint64_t n_late; /* Number of lines that were written after at least one failed try. */
+    uint64_t n_lost; /* Number of lines that were dropped and are in no file. */
+    /* True after memory was full: new lines are dropped until all older lines are written. */
+    bool is_dropping;
 };
 
 /* Starts an empty journal for the directory `dir` (borrowed, NULL: no journal). At most `bytes_max`
@@ -48,7 +50,7 @@ void journal_put(struct journal *j, const char *line);
  * failed write. After a failure the unwritten lines stay in the queue. */
 __attribute__((warn_unused_result)) int journal_write(struct journal *j);
 
-/* Closes the file and frees the memory. Lines that still wait are counted in `n_lost`. */
+/* Closes the file and frees the memory. Lines that are not written yet are counted in `n_lost`. */
 void journal_close(struct journal *j);
 
 #endif

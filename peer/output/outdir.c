@@ -32,8 +32,8 @@ static const char *const result_files[] = {
     summary_file, model_file, metrics_file,
     /* Checkpoint files, as peer/checkpoints/checkpoint_store.h names them. */
     "checkpoint-0.safetensors", "checkpoint-1.safetensors",
-    /* This peer's vote on the end of the run (promise.h). A new run must not find it, because the
-     * vote is about the models of the old run. */
+    /* This peer's promise in the finish protocol (promise.h). A new run must not find it, because
+     * the promise is about the models of the earlier run. */
     "promise"};
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
@@ -45,8 +45,8 @@ static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
     return n >= 0 && n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Tests whether `dir` holds a file `name`. A directory of that name does not count: it is refused, or
- * counts as a damaged checkpoint (outdir_check_files()). */
+/* Tests whether `dir` holds a file `name`. A directory of that name does not count as a file: it is
+ * refused, or is taken as a damaged checkpoint (outdir_check_files()). */
 static bool is_there(const char *dir, const char *name)
 {
     char path[OUTDIR_PATH_MAX];
@@ -211,7 +211,7 @@ json_t *outdir_read_summary(const char *path)
     return NULL;
 }
 
-/* Decides by these rules, in this order:
+/* The state of the directory is decided by these rules, in this order:
  *
  *   run.txt missing or unreadable, no results    OUTDIR_NEW
  *   run.txt missing or unreadable, results       OUTDIR_UNKNOWN_RUN
@@ -303,7 +303,8 @@ static void delete_temporary_files(const char *path)
         closedir(d);
 }
 
-/* The lock file must not be a link either. */
+/* In addition to the files of a run, the lock file is checked: it must be a regular file, and not a
+ * symbolic link. */
 int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
 {
     char name[OUTDIR_PATH_MAX], error[FILE_ERROR_MAX];
@@ -312,8 +313,8 @@ int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
         return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
     for (size_t i = 0; i <= N_RESULTS; i++) {
         const char *file = i < N_RESULTS ? result_files[i] : run_file;
-        /* A directory in the place of a checkpoint counts as a damaged checkpoint, so that the peer can
-         * resume from its other one. */
+        /* A directory in the place of a checkpoint file is accepted. It counts as a damaged
+         * checkpoint, and the peer can resume from its other checkpoint. */
         bool checkpoint = strncmp(file, "checkpoint-", strlen("checkpoint-")) == 0;
         if (join(name, path, file) < 0
             || (checkpoint && lstat(name, &st) == 0 && S_ISDIR(st.st_mode)))

@@ -34,7 +34,8 @@ enum {
 enum outdir_state {
     OUTDIR_NEW,        /* The directory does not exist or holds no file of a run. */
     OUTDIR_UNFINISHED, /* The directory belongs to this run, which has not finished. */
-    OUTDIR_FINISHED,   /* The directory belongs to this run, and summary and models exist. */
+    /* The directory belongs to this run, which has finished, and its models exist. */
+    OUTDIR_FINISHED,
     OUTDIR_OTHER_RUN,  /* The directory belongs to another run. */
     OUTDIR_UNKNOWN_RUN /* The directory holds files of a run, but no run.txt. */
 };

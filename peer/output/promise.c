@@ -1,4 +1,5 @@
-/* peer/output/promise.c -- writes, reads and removes the file `promise` of an output directory. */
+/* peer/output/promise.c -- writes, reads and removes the file `promise` of an output directory. The
+ * file stores what a peer has promised in the finish protocol. */
 #include "peer/output/promise.h"
 
 #include "nn/files/file.h"

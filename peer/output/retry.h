@@ -17,8 +17,9 @@ struct retry
     /* True once the first try has failed. */
     bool begun;
     int64_t end_us;       /* Time at which retrying ends, in microseconds. */
-    int64_t try_every_us; /* Interval between the next two tries to write, in microseconds. */
-    /* Time of the next warning, and interval to the one after it, in microseconds. */
+    int64_t try_every_us; /* Time to wait after the next failed try to write, in microseconds. */
+    /* warn_at_us: time of the next warning, in microseconds. warn_every_us: time from that warning
+     * to the one after it, in microseconds. */
     int64_t warn_at_us, warn_every_us;
 };
 

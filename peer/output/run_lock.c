@@ -116,8 +116,8 @@ static void add_text(char why[RUN_IDENTITY_WHY_MAX], const char *text)
     add(why, text, strlen(text));
 }
 
-/* Returns the offset at which the shown part of two values begins. At most VALUE_SHOWN bytes of
- * each are shown, and they contain the first difference. */
+/* Returns the offset from which two different values are shown in an error message. At most
+ * VALUE_SHOWN bytes of each value are shown, and the first difference is among them. */
 static size_t shown_from(const struct line *there, const struct line *here)
 {
     size_t i = 0;

@@ -18,7 +18,8 @@
 #include <stddef.h>
 
 enum {
-    RUN_IDENTITY_VALUE_MAX = 1024, /* Longest value of a flag, in bytes. The rest is cut off. */
+    /* Largest number of bytes kept of a flag's value. The rest is cut off. */
+    RUN_IDENTITY_VALUE_MAX = 1024,
     RUN_IDENTITY_TEXT_MAX = WIRE_RUN_MAX + 8 * 1024,
     /* Size of a text that lists the differences of two runs, in bytes. */
     RUN_IDENTITY_WHY_MAX = 640,
