@@ -9,7 +9,7 @@
 /* Metadata of one checkpoint file. */
 struct checkpoint_head
 {
-    bool there; /* True if the file exists and its header can be read. */
+    bool there; /* True if the checkpoint file exists and its header can be read. */
     /* Step counter of the peer at the checkpoint. 0: not known. */
     uint64_t round;
     char name[WIRE_NAME_MAX + 1]; /* Name of the peer that wrote the checkpoint. */

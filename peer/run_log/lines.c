@@ -22,8 +22,8 @@ void diary_lines_start(struct run_log_lines *l, char *text)
     l->started = true;
 }
 
-/* Reports that lines are written to metrics.jsonl again. The message is made only when no line
- * waits any more, because a waiting line may still be lost. */
+/* Reports that lines are written to metrics.jsonl again. Called only when no line waits in memory
+ * any more, because a waiting line may still be lost. */
 static void report_recovery(struct run_log_lines *l)
 {
     const struct journal *j = &l->journal;

@@ -24,15 +24,16 @@ enum { DIARY_LINES_NEWS = 512 };
 struct run_log_lines
 {
     struct journal journal;
-    /* Receives a copy of each line of a round. NULL: none. */
+    /* Callback that receives a copy of each line of a round. NULL: none. */
     void (*copy)(const char *line);
     /* Limits how many rounds of a long consensus phase get a line in metrics.jsonl. */
     struct uv_metrics_pace pace;
-    /* Line of the newest round for which `pace` allowed no line. This line is written if no round
-     * of the same phase follows. NULL: none. */
+    /* Line of the newest round, if `pace` did not let it be written. The line is written if no
+     * round of the same phase follows. NULL: none. */
     char *held;
     bool started; /* True once the "start" line of this process was added. */
-    bool warned;  /* True while lines wait and the user has been warned. */
+    /* True from the warning that lines cannot be written until all lines are written. */
+    bool warned;
     /* Severity of the message `news`. */
     enum note_level level;
     /* Message for the user about the disk. "": none. */
@@ -56,15 +57,15 @@ bool diary_lines_put(struct run_log_lines *l, char *text);
  * `time_s`: time of the round, in seconds. Returns true if `l->news` has a message. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s);
 
-/* Adds the line in `l->held`, if there is one, and tries again to write all waiting lines. Returns
- * true if `l->news` has a message. */
+/* Adds the line in `l->held`, if there is one, to the lines that wait in memory, and tries to write
+ * them all. Returns true if `l->news` has a message for the user. */
 bool diary_lines_write(struct run_log_lines *l);
 /* Returns whether any line waits in memory. */
 bool diary_lines_wait(const struct run_log_lines *l);
 
 /* Returns the number of lines that are not in the file: lost or still waiting. */
 uint64_t diary_lines_missing(const struct run_log_lines *l);
-/* Closes the file and frees the memory. Lines that still wait are lost. */
+/* Closes the file and frees the memory. Lines that are not written yet are lost. */
 void diary_lines_close(struct run_log_lines *l);
 
 #endif

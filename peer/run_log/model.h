@@ -11,7 +11,8 @@
 
 enum {
     DIARY_MODEL_CLASSES_MAX = 1 << 16, /* Longest text of class names that is stored, in bytes. */
-    DIARY_MODEL_TRAINED_MAX = 48       /* Size of the text `trained_on`, in bytes. */
+    /* Size of the text that identifies the training files, in bytes. */
+    DIARY_MODEL_TRAINED_MAX = 48
 };
 
 /* Properties of a model's training data that are not in the run description. All zeros: not
@@ -62,7 +63,8 @@ __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
 
-/* Writes the value of the key trained_on to `text`, and returns `text`. */
+/* Writes the value of the metadata key trained_on, which identifies the training files, to `text`.
+ * Returns `text`. */
 const char *diary_model_trained(const struct data_trained *trained,
                                 char text[DIARY_MODEL_TRAINED_MAX]);
 

@@ -147,7 +147,7 @@ bool run_log_read_model(void *self, const struct segment *segments, size_t n_seg
            && safetensors_read_no_input(path, segments, n_segments, x, error) == 0;
 }
 
-/* Returns whether the file has a model of the last round of the node's run. */
+/* Returns whether the model file `path` is from the last round of the run of node `n`. */
 static bool is_final_model(const char *path, const struct node *n)
 {
     struct safetensors_info info;

@@ -49,10 +49,11 @@ struct run_log
     uint64_t begin_ns;
     /* Time limit for writing the waiting metrics lines at the end of the run, in microseconds. */
     int64_t patience_us;
-    /* Receives messages for the user. `self` is its first argument. */
+    /* Callback that receives messages for the user. The field `self` is passed to it as first
+     * argument. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
     void *self;
-    /* Receives a copy of each round's metrics line. NULL: none. */
+    /* Callback that receives a copy of the metrics line of each round. NULL: none. */
     void (*copy)(const char *line);
 
     /* The remaining fields are private to peer/run_log. */
@@ -86,8 +87,9 @@ extern const char *const run_log_files[];
 /* Stores a promise of the finish protocol (peer/output/promise.h). `self` is a struct run_log.
  * Returns true if the promise is stored or there is no output directory. */
 bool run_log_keep_promise(void *self, const uint8_t *bytes, size_t n);
-/* Reads DIR/model.safetensors into the floats of these segments. `self` is a struct run_log.
- * Returns false if there is no such file, or if it is not a model of these segments. */
+/* Reads the parameters from DIR/model.safetensors into `x`. `segments`: tensors that the file must
+ * have. `self` is a struct run_log. Returns false if there is no such file, or if it has other
+ * tensors. */
 bool run_log_read_model(void *self, const struct segment *segments, size_t n_segments, float *x);
 
 /* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */
@@ -124,7 +126,7 @@ uint32_t run_log_lines_retry_ms(struct run_log *d);
 
 /* Releases the reserved disk space. Called just before the last files are written. */
 void run_log_release_space(struct run_log *d);
-/* Releases the disk space and frees the memory. Metrics lines that still wait are lost. */
+/* Releases the disk space and frees the memory. Metrics lines that are not written yet are lost. */
 void run_log_close(struct run_log *d);
 
 #endif

@@ -81,7 +81,8 @@ json_t *diary_summary(const struct run_log *d, struct uv_driver *driver,
     uint64_t round[SLOTS] = {0};
     figure_init(&v);
     node_progress(n, &v.node);
-    v.node.evaluated = true; /* Include the last evaluation, whichever round it was in. */
+    /* Show the results of the last evaluation, even if it was not in the last round. */
+    v.node.evaluated = true;
     /* The node counts bytes, and connections that never became sessions, only up to its last event.
      * The driver's totals also include the end of the sessions. */
     uv_driver_totals(driver, &v.node.bytes_sent, &v.node.bytes_received);
