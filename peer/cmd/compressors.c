@@ -121,8 +121,8 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
 
 /* ---- The rows of the table, and the command ---- */
 
-/* A spec is a list of rules, separated by ";". A rule has a chain of codecs, separated by "+". The
- * function looks at each codec of each chain. */
+/* Looks at each codec in the spec. A spec is a list of rules, separated by ";". A rule has a chain
+ * of codecs, separated by "+". */
 bool cmd_compressors_names(const char *spec, const char *codec)
 {
     size_t n = strlen(codec);

@@ -167,7 +167,7 @@ static int compare(struct drift *d)
 static int once(struct drift *d)
 {
     int code = compare(d);
-    /* The peers' own estimates are printed even if the comparison failed. */
+    /* The peers' estimates of the distance are printed even if the comparison failed. */
     drift_average(d);
     if (options_flag(d->o, "json"))
         drift_print_json(d, (double)NAN);

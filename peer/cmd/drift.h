@@ -28,11 +28,11 @@ struct drift_compare
     /* Number of peers that have a session but did not send their sketches (random projections of
      * the model). */
     size_t n_silent;
-    /* Round of the compared models. If the run is not in lock step: the largest round of any
-     * model. */
+    /* Round of the compared models. If the run is not in lock step (all peers in the same round):
+     * the largest round of any model. */
     uint64_t round;
-    /* Smallest round of the compared models. If the run is not in lock step, it may be less than
-     * `round`, because peers are in different rounds at the same time. */
+    /* Smallest round of the compared models. It may be less than `round` if the run is not in lock
+     * step, because peers are then in different rounds at the same time. */
     uint64_t first;
     /* True if at least one peer had finished training. The round counter does not advance in the
      * consensus phase, so models of the same `round` may then be from different times. */
@@ -57,7 +57,7 @@ struct drift
      * estimate. */
     double xi, relative;
     uint32_t n_estimates;
-    uint64_t estimated_round; /* Round in which the averaged estimates were made. */
+    uint64_t estimated_round; /* Round of the estimates that were averaged. */
     /* Exact consensus distance, computed from the models. n == 0: no models were compared. */
     struct consensus exact;
     /* True if the models were of different rounds, and were therefore not compared. */

@@ -95,8 +95,8 @@ int drift_compare_models(struct drift *d, bool layers)
 
 /* ---- Comparing sketches ---- */
 
-/* Divides the run's model into the same layers as the peers do when they compute sketches. Returns
- * CMD_OK, or CMD_FAILED after a message on stderr. */
+/* Divides the run's model into layers in the same way as the peers, which compute sketches (random
+ * projections) of the layers. Returns CMD_OK, or CMD_FAILED after a message on stderr. */
 static int cut(const struct drift *d, struct layers *layers)
 {
     char error[RUN_ERROR_MAX];
@@ -128,7 +128,7 @@ struct come
 
 /* Returns true if the received sketches (random projections of models) can be compared. One of
  * these conditions must hold: all sketches are of the requested round; no peer trains and all
- * sketches are of one round; or the run is not in lock step. */
+ * sketches are of one round; or the run is not in lock step (peers are in different rounds). */
 static bool is_comparable(const struct come *c)
 {
     bool one = c->first == c->last && (c->rest || c->last == c->asked);

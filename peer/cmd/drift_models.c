@@ -245,7 +245,7 @@ static bool has_estimate(const struct cmd_observed *m)
     return m->answered && isfinite(m->status.drift) && isfinite(m->status.relative_drift);
 }
 
-/* Returns the newest round for which at least one peer has an estimate. */
+/* Returns the newest round for which a peer has an estimate of the consensus distance. */
 static uint64_t newest_estimate(const struct drift *d)
 {
     uint64_t round = 0;

@@ -106,8 +106,9 @@ void cmd_earlier_starts_add(struct cmd_earlier_starts *p, const char *dir, bool 
     p->received += sum.received;
 }
 
-/* Writes to `text` where the run will resume. In lock step all peers resume from the same round,
- * for which every peer must have a checkpoint. Sets `*resumes` to that round, or to 0. */
+/* Writes to `text` where the run will resume. If all peers train in lock step, they resume from the
+ * same round, for which every peer must have a checkpoint. Sets `*resumes` to that round. Sets it
+ * to 0 if the peers do not resume from one round. */
 static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {
     struct cmd_checkpoint_rounds c;

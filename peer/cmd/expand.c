@@ -28,7 +28,8 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     size_t n = sizeof prefix - 1;
     if (strncmp(value, prefix, n) != 0 || !value[n]
         || topology_canonical(value, canonical, why) == 0)
-        /* The value stays unchanged: it is not "edges:FILE", or it already lists the edges. */
+        /* The option keeps its value: the value is not "edges:FILE", or it already lists the
+         * edges. */
         return 0;
     const char *path = value + n;
     uint8_t *bytes;

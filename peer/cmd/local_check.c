@@ -54,8 +54,8 @@ int cmd_local_check(const struct options *o, struct run_flags *flags, struct run
 
 #define FRESH "; restore the right directory, or use --fresh to move the whole run aside"
 
-/* The owners of the directories of all peers: for each directory, the peer and the run to which its
- * files belong. */
+/* Owners of the directories of all peers: for each directory, the peer and the run to which the
+ * files in the directory belong. */
 struct owners
 {
     const struct options *o;

@@ -88,8 +88,8 @@ struct cmd_local_note
     char text[NODE_NOTE_MAX];
 };
 
-/* Reads one JSON line that peer i has printed. The values are used only for display. Returns true
- * if the line is a note, and then stores the note in `*note`. `note` may be NULL. */
+/* Reads one JSON line that peer i has printed. The values are used only for display. If the line is
+ * a note (message for users), stores the note in `*note` and returns true. `note` may be NULL. */
 bool cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text,
                            struct cmd_local_note *note);
 

@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    /* Tag of a dial to a bootstrap address, because the member that will answer is not known yet.
-     * The tag of any other dial is the index of the dialled member. */
+    /* Tag of a dial to a bootstrap address: the member that will answer is not known yet. The tag
+     * of any other dial is the index of the dialled member. */
     SEED_TAG = UINT16_MAX,
     LIST_MAX = 4096,
     LOOK_MS = 100 /* Interval at which signals are checked, in milliseconds. */

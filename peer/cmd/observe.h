@@ -57,8 +57,8 @@ struct cmd_observe
     /* Members found so far, n in total. cmd_observe() returns them sorted by name. */
     struct cmd_observed *member;
     uint32_t n;
-    /* True if member[] has been sorted. Tags of earlier dials are then no longer valid, because
-     * they are indices in the unsorted array. */
+    /* True if member[] has been sorted. The tags of dials that began earlier are then no longer
+     * valid, because they are indices in the unsorted array. */
     bool sorted;
     /* Number of name lookups and dials for bootstrap addresses that are in progress. */
     uint32_t n_pending;

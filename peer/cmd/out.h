@@ -43,10 +43,10 @@ struct cmd_out
     struct outdir held;
 };
 
-/* Writes the command and its run to out->text, and compares this text with the directory `dir`.
- * Returns CMD_OK, and sets out->finished if `dir` holds the finished run. Returns CMD_USAGE after a
- * message on stderr if `dir` belongs to another run. With --fresh `dir` may belong to any run.
- * `flags`: as in run_identity_write(). */
+/* Writes the command and its run to out->text, and compares this text with run.txt in the directory
+ * `dir`. Returns CMD_OK, and sets out->finished if `dir` holds the finished run. Returns CMD_USAGE
+ * after a message on stderr if `dir` belongs to another run. With --fresh `dir` may belong to any
+ * run. `flags`: as in run_identity_write(). */
 int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *dir,
                     const struct run_identity_flag *flags, const struct run *run);
 

@@ -17,8 +17,8 @@ struct cmd_peer_report
 {
     const struct options *o;
     bool json;
-    /* True if notes are printed on stdout as {"note": "...", "level": "warning"}, for the parent
-     * process `hearsay local`. */
+    /* True if notes (messages for users) are printed on stdout as {"note": "...", "level":
+     * "warning"}, for the parent process `hearsay local`. */
     bool notes_as_json;
     struct run_log diary;         /* Writer of the files under --out. */
     struct diary_monitor monitor; /* HTTP server for the figures of --metrics. */
@@ -41,8 +41,8 @@ struct cmd_peer_report
  * counts from this call. The caller then sets the name, the directory and the field `training`. */
 void cmd_peer_report_open(struct cmd_peer_report *r, const struct options *o);
 
-/* Opens the trace of --trace. Called after the name is set. Returns CMD_OK, or an exit code after a
- * message. */
+/* Opens the trace of --trace. Called after the name of the peer is set. Returns CMD_OK, or an exit
+ * code after a message. */
 int cmd_peer_report_open_trace(struct cmd_peer_report *r);
 
 /* Callbacks of the driver, up to cmd_peer_report_trained_on(). `self`: the report. */

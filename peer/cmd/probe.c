@@ -87,7 +87,8 @@ struct probe
     uint32_t n;
     bool resolved;
 
-    /* State of the connection that is being tested. `now`: index of its address in at[]. */
+    /* State of the connection that is being tested. `now`: index in at[] of the address of this
+     * connection. */
     uint32_t now;
     uint64_t begun_ns;
     bool up, ended;
@@ -345,8 +346,8 @@ static void say_run(struct probe *p)
 }
 
 /* Returns the peer's clock minus this machine's clock, in seconds. The peer read its clock at an
- * unknown time between request and answer. The result assumes the middle, and `*error_s` is half of
- * the time between them. */
+ * unknown time between request and answer. The result assumes the middle of this interval, and
+ * `*error_s` is half of its length. */
 static double clock_s(const struct probe *p, double *error_s)
 {
     *error_s = (double)(p->answered_ns - p->asked_ns) * 1e-9 / 2;
@@ -450,8 +451,8 @@ static int resolve(struct probe *p)
     return CMD_OK;
 }
 
-/* Performs the steps at one address, until a step fails. Returns CMD_OK, or an exit code after a
- * message on stderr. */
+/* Performs the steps of the probe at one address, until a step fails. Returns CMD_OK, or an exit
+ * code after a message on stderr. */
 static int visit(struct probe *p)
 {
     p->up = p->ended = p->greeted = p->answered = p->refused = false;
@@ -478,8 +479,8 @@ static int visit(struct probe *p)
 
 /* ---- Printing the result, and the command ---- */
 
-/* Returns the name of the first step that worked at no address. Only the steps up to `run` count
- * (without a key up to `tcp`). Returns NULL if each of them worked at one address at least. */
+/* Returns the name of the first step of the probe that worked at no address, or NULL. Steps after
+ * `run` are not considered, and without --key no steps after `tcp`. */
 static const char *first_failure(const struct probe *p)
 {
     enum step last = p->has_key ? STEP_RUN : STEP_TCP;

@@ -160,7 +160,8 @@ static void add_count(struct progress_line *l, const struct whole *w)
         return;
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
-    /* The short form of the line leaves out the percentage, because the bar also shows it. */
+    /* The short form of the progress line leaves out the percentage, because the bar also shows
+     * it. */
     if (w->rounds > 0)
         gauge_add(l, percent, "");
     gauge_add(l, full, rounds);
@@ -176,7 +177,8 @@ static void add_rate(struct progress_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    /* The short form of the line leaves out the rate, because it shows the remaining time. */
+    /* The short form of the progress line leaves out the rate, because the line shows the remaining
+     * time. */
     gauge_add(l, full, "");
 }
 

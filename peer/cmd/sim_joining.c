@@ -51,9 +51,9 @@ static bool all_joining(const struct simulation *s, struct gathering *g)
     return g->n > 0;
 }
 
-/* Returns the time after which the run counts as never beginning, in simulated microseconds, if all
- * peers are joining. The time includes 20 one-way delays, because a simulated message may take
- * arbitrarily long. */
+/* Returns the time, in simulated microseconds, after which a run is judged never to begin if all
+ * peers are still joining. The time includes 20 one-way delays, because a simulated message may
+ * take arbitrarily long. */
 static int64_t joining_timeout_us(const struct simulation *s, const struct gathering *g)
 {
     uint64_t lag_us = options_uint(s->o, "latency-us") + options_uint(s->o, "jitter-us");

@@ -20,7 +20,8 @@ enum {
     SIM_NOTES_TEXT = 160
 };
 
-/* Number of notes of each kind (notes that differ only in digits). Initialise with zeros. */
+/* Number of notes (messages for users) of each kind. Notes that differ only in digits are of the
+ * same kind. Initialise with zeros. */
 struct sim_notes
 {
     uint32_t n;

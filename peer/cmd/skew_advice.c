@@ -1,5 +1,5 @@
-/* peer/cmd/skew_advice.c -- decides whether the settings for shards that differ are advised. The
- * figures in the text are those of peer/docs/skewed-data.md. */
+/* peer/cmd/skew_advice.c -- decides whether to advise settings for peers whose shards (parts of the
+ * data) differ. The figures in the text are those of peer/docs/skewed-data.md. */
 #include "peer/cmd/skew_advice.h"
 
 #include "peer/sgd/sgd_keys.h"

@@ -9,8 +9,8 @@
 #include <time.h>
 
 static volatile sig_atomic_t stopped;
-/* Only the signal handler uses this variable. SIGINT, SIGTERM and SIGHUP are blocked while it runs,
- * so it does not interrupt itself. */
+/* Only on_signal() uses the variable `asked`. SIGINT, SIGTERM and SIGHUP are blocked while the
+ * handler runs, so the handler does not interrupt itself. */
 static struct uv_twice asked;
 
 static void on_signal(int number)

@@ -40,8 +40,8 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-/* The command prints the number of rounds until the consensus distance has shrunk by this
- * factor. */
+/* Factor by which the consensus distance shrinks in the numbers of rounds that the command
+ * prints. */
 static const double target = 1e3;
 
 /* Size of the deltas that peers send with one codec. */

@@ -1,4 +1,4 @@
-/* peer/cmd/trace_option.h -- the option --trace: the events of one or several peers, in a file.
+/* peer/cmd/trace_option.h -- the option --trace, which writes the events of peers to a file.
  *
  * peer/trace writes the lines. If the trace can no longer be written, one warning is given, and the
  * run continues without a trace.

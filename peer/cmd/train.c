@@ -23,8 +23,8 @@
 #include <string.h>
 #include <uv.h>
 
-/* Least value of the limit on the samples of an evaluation. With --evaluate-every, the limit is the
- * number of samples that were trained on since the last evaluation. */
+/* Smallest limit on the number of samples of an evaluation during training. With --evaluate-every
+ * the limit is half the number of samples that were trained on since the last evaluation. */
 enum { TEST_LEAST = 1000 };
 
 /* clang-format off */

@@ -98,7 +98,7 @@ struct cmd_train
     bool is_text;
 };
 
-/* Returns the number of samples of a round. */
+/* Returns the number of training samples in one round. */
 static inline uint64_t cmd_train_round_samples(const struct cmd_train *t)
 {
     return (uint64_t)sgd_samples(&t->run) * run_steps(&t->run);

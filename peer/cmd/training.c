@@ -113,8 +113,8 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     int err = check_kind(t, kind, error);
     if (err < 0)
         return err;
-    /* Data of this kind that are in memory are used again. Only generated data (glyphs) depend on
-     * the seed. */
+    /* Data of this kind that are in memory are used again, except generated data (glyphs) of
+     * another seed. */
     if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
         && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;

@@ -63,10 +63,10 @@ __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t
                                                           const char *name,
                                                           char error[RUN_ERROR_MAX]);
 
-/* Lets the peer `t` use the data, model, scratch memory and shard owners of the peer `of`, for many
- * peers in one process. `of` must be initialised before the other peers and closed after them. The
- * peers run on `threads` threads, from 1 to THREAD_POOL_MAX. With --shard auto all peers use the
- * same table of shard owners (the assignment of samples to peers), so `threads` must be 1. */
+/* Lets the peer `t` use the data, model, scratch memory and assignment of samples of the peer `of`,
+ * for many peers in one process. `of` must be initialised before the other peers and closed after
+ * them. The peers run on `threads` threads, from 1 to THREAD_POOL_MAX. With --shard auto all peers
+ * change the same assignment of samples to peers, so `threads` must be 1. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
 /* Sets the thread on which the peer runs from now on, counted from 0. The peer uses the scratch
  * memory of that thread. */
