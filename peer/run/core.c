@@ -73,8 +73,8 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
     if (err != 0 && spelling_distance(value, RUN_AUTO) <= 1)
         return run_refuse(error, "compress", value,
                           "auto or a compressor, did you mean " RUN_AUTO "?");
-    /* The message of the codec module lists all codecs. --compress also accepts "auto", so "auto"
-     * is added to that list. */
+    /* The error message of the codec module lists all codecs. --compress also accepts "auto", so
+     * "auto" is added to that list. */
     static const char list[] = "expected one of ";
     char rest[RUN_ERROR_MAX], *at = err != 0 ? strstr(error, list) : NULL;
     if (at != NULL) {
@@ -320,8 +320,9 @@ struct degrees
     uint32_t n, least, most;
 };
 
-/* Computes the degrees of the run's topology. The number of peers is the one for which the topology
- * was made, else --min-peers, else NOMINAL_PEERS. Returns 0, or a negative errno with a message. */
+/* Computes the degrees of the run's topology. The topology may be made for a certain number of
+ * peers. Otherwise the number of peers is taken from --min-peers, or is NOMINAL_PEERS if that is
+ * not given. Returns 0, or a negative errno with a message. */
 static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_ERROR_MAX])
 {
     struct graph g;
@@ -436,9 +437,9 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks a --final-topology that differs from --topology. All peers must change to the new edges at
- * the same step, so they must run in lock step. Exchanges that are unfinished on old edges are
- * still committed afterwards, so each exchange must move its two peers by equal and opposite
- * amounts. */
+ * the same step, so they must run in lock step (all in the same round). Exchanges that are
+ * unfinished on old edges are still committed afterwards, so each exchange must move its two peers
+ * by equal and opposite amounts. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
@@ -591,8 +592,8 @@ static int check_one_step(const struct run *r, char error[RUN_ERROR_MAX])
 
 /* Checks the core keys for combinations that are not allowed. The mixers average, allreduce, sma
  * and ps need a fixed codec and the same number of local steps on all peers. Except for ps they
- * also need lock step, because all updates of a round must start from the same model. The other
- * mixers can mix models at any time. */
+ * also need lock step (all peers in the same round), because all updates of a round must start from
+ * the same model. The other mixers can mix models at any time. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && !is_parameter_server(r) && r->policy != RUN_SYNC) {

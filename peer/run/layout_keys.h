@@ -9,7 +9,8 @@
 enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_HASH = 17,
        LAYOUT_BEGIN = 33,
-       /* An outline has a short hash of two digits for each tensor, and at most 192 digits. */
+       /* The outline of a model has two digits (a short hash) for each tensor, and at most 192
+        * digits. */
        LAYOUT_OUTLINE = 193
 };
 

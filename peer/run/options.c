@@ -343,8 +343,8 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* Stores a positional argument as the first operand that has no value yet. If all operands have
- * one, the argument goes to the operand that takes many values. */
+/* Stores a positional argument as the first operand that has no value yet. If every operand has a
+ * value, the argument goes to the operand that takes many values. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
