@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One reservation. Set all bytes to zero before the first use. */
+/* One reservation of disk space. Set all bytes to zero before the first use. */
 struct disk_reservation
 {
-    /* Descriptor of the unnamed file, valid while `held` is true. */
+    /* Descriptor of the unnamed file that takes the space. Valid while `held` is true. */
     int fd;
     bool held;
     uint64_t bytes; /* Size of the last reservation, in bytes. */

@@ -248,8 +248,8 @@ static int write_pid(int fd)
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0)
         return -errno;
-    /* The process number in the file is only for messages of other processes. If a full disk cannot
-     * store it, these messages lack the number, so the error is ignored. */
+    /* The process number in the lock file is only for messages of other processes. If a full disk
+     * cannot store the number, these messages lack it, so the error is ignored. */
     (void)!pwrite(fd, text, (size_t)n, 0);
     return 0;
 }

@@ -77,9 +77,9 @@ __attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char
 /* Releases the lock. Does nothing if `d` is not open. */
 void outdir_close(struct outdir *d);
 
-/* Refuses a directory, named pipe, socket or device in the place of a file of the run: reading or
- * writing it may block permanently, or the file could not be written at the end of the run. Returns
- * 0, also if the directory `path` is missing, or -EINVAL with a message. */
+/* Refuses a directory, named pipe, socket or device in the place of a file of the run. Reading or
+ * writing it might block permanently, or the file could not be written at the end of the run.
+ * Returns 0, also if the directory `path` is missing, or -EINVAL with a message. */
 __attribute__((warn_unused_result)) int outdir_check_files(const char *path,
                                                            char why[OUTDIR_WHY_MAX]);
 

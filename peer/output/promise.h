@@ -15,7 +15,8 @@ struct promise
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX + 128];
 };
 
-/* Stores n bytes as DIR/promise, atomically and durably. Returns 0 or a negative errno. */
+/* Stores the n bytes of a promise as DIR/promise, atomically and durably. Returns 0 or a negative
+ * errno. */
 __attribute__((warn_unused_result)) int promise_write(const char *dir, const uint8_t *bytes,
                                                       size_t n);
 /* Reads DIR/promise into *p. A missing file gives n = 0. If the file cannot be read or is too long,

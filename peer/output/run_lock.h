@@ -34,9 +34,9 @@ struct run_identity_flag
     const char *name, *value;
 };
 
-/* Writes the identity text: the name of `command`, then `flags`, which end with a flag of the name
- * NULL, then `run_text`. Bytes of a flag that are not printable ASCII become '?'. Asserts that the
- * text fits into `out`. */
+/* Writes the identity text: the name of `command`, then `flags`, then `run_text`. The array `flags`
+ * ends with an entry whose name is NULL. Bytes of a flag that are not printable ASCII become '?'.
+ * Asserts that the text fits into `out`. */
 void run_identity_write(char out[RUN_IDENTITY_TEXT_MAX], const char *command,
                         const struct run_identity_flag *flags, const char *run_text);
 
