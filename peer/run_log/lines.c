@@ -74,8 +74,8 @@ static void put_held(struct run_log_lines *l)
     l->held = NULL;
 }
 
-/* In a long consensus phase only some rounds get a line in the file. The line of the newest round
- * that got none is kept in l->held. If the next round is of another phase, this line is written,
+/* In a long consensus phase only some rounds get a line in the file. l->held keeps the line of the
+ * newest round if it was not written. If the next round is of another phase, this line is written,
  * because it is the last line of its phase. Otherwise the line is discarded. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s)
 {

@@ -32,7 +32,7 @@ struct run_log_lines
      * round of the same phase follows. NULL: none. */
     char *held;
     bool started; /* True once the "start" line of this process was added. */
-    /* True from the warning that lines cannot be written until all lines are written. */
+    /* True after the user was warned that lines cannot be written, until all lines are written. */
     bool warned;
     /* Severity of the message `news`. */
     enum note_level level;
