@@ -97,9 +97,8 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 /* ---- refusing ---- */
 
-/* Returns whether a warning about peer `id` for the reason `why` was printed within
- * ADMIT_WARNING_US. If not, remembers that it is printed now. Also stores the time of this
- * refusal. */
+/* Returns whether the warning that peer `id` is refused for the reason `why` was printed within the
+ * last ADMIT_WARNING_US. If not, the caller prints it. Stores the time of this refusal. */
 static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
@@ -199,8 +198,8 @@ static uint64_t started_ms(const struct record *r)
 }
 
 /* Returns the record of the member that started later. If both members started at the same time,
- * returns the record with the greater id. All peers choose the same record, because incarnations and
- * ages are signed. */
+ * returns the record with the greater id. All peers choose the same record, because incarnations
+ * and ages are signed. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
     uint64_t x = started_ms(a), y = started_ms(b);
@@ -211,8 +210,8 @@ static const struct record *later(const struct record *a, const struct record *b
 
 /* Returns the id of the live member that has the name in record r and started earlier than the peer
  * of r, or NULL. If the holder of the name started later, the peer of r is admitted, and after
- * DUPLICATE_NAME_US the holder is refused. If this peer is the later holder, the peer of r refuses it
- * at once. */
+ * DUPLICATE_NAME_US the holder is refused. If this peer is the later holder, the peer of r refuses
+ * it at once. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members), *held = NULL;
@@ -289,7 +288,7 @@ bool admit_observer(struct sessions *s, const struct link *l)
 
 /* ---- a new allow-list ---- */
 
-/* Removes a member that the new allow-list does not admit. */
+/* Refuses a member that the new allow-list does not admit. */
 static void revoke(struct sessions *s, const struct record *r, enum wire_refusal why)
 {
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];

@@ -43,8 +43,9 @@ void admit_list(struct sessions *s, const struct node_event *ev);
 /* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
  * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
-/* Returns whether the name in record r is free for its owner. Otherwise sends REFUSED, prints a
- * warning and hangs up. Called after the sender's run was accepted. */
+/* Returns whether the sender of record r may use the name in r: no live member that started earlier
+ * has this name. Otherwise sends REFUSED, prints a warning and hangs up. Called after the sender's
+ * run was accepted. */
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
 /* Returns whether the observer that has sent a HELLO is admitted. Otherwise sends REFUSED, prints a
  * warning and hangs up. The HELLO of an observer contains no record. */
@@ -60,16 +61,18 @@ bool admit_record(struct sessions *s, const struct record *r);
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Handles the message REFUSED: the other end of session `l` refuses this peer. */
 void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
-/* Returns whether other peers refuse this peer and no session has lasted since. */
+/* Returns whether this peer counts as refused: a peer has refused it within REFUSAL_VALID_US, and
+ * no session with another peer has lasted for ADMITTED_US. */
 bool admit_is_refused(const struct admit *a);
 /* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
  * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 /* Handles two live members with the same name, given by their records. The member that started
- * later is refused. If that is this peer, it ends. */
+ * later is refused or, if it is this peer, ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
-/* Ends this peer if it has counted as refused for REFUSED_END_US. The peer stops counting as refused
- * when a session has lasted for ADMITTED_US, or when no refusal has arrived for REFUSAL_VALID_US. */
+/* Ends this peer if it has counted as refused for REFUSED_END_US. The peer stops counting as
+ * refused when a session has lasted for ADMITTED_US, or when no refusal has arrived for
+ * REFUSAL_VALID_US. */
 void admit_tick(struct sessions *s);
 
 #endif

@@ -1,4 +1,5 @@
-/* peer/node/session/callback.c -- calls members at their announced addresses and prints the warnings. */
+/* peer/node/session/callback.c -- calls members at their announced addresses, and prints warnings
+ * about failed calls. */
 #include "peer/node/session/callback.h"
 
 #include "nn/math/number.h"
@@ -28,7 +29,7 @@ static const struct record *record_of(const struct sessions *s, const uint8_t *i
 
 static uint64_t hash_of(const char *address)
 {
-    /* The result is never 0, because 0 means no address. */
+    /* The hash is never 0, because the hash 0 means that there is no address. */
     return rng_hash((const uint8_t *)address, strlen(address)) | 1;
 }
 
@@ -36,7 +37,8 @@ static uint64_t hash_of(const char *address)
 
 static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
 
-/* Returns whether no warning about this member at this address is remembered, and remembers one. */
+/* Returns whether no warning about member r at this address was printed recently. Remembers the
+ * warning that the caller prints now. */
 static bool is_news(struct callback *b, const struct record *r, const char *address)
 {
     uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
@@ -48,8 +50,8 @@ static bool is_news(struct callback *b, const struct record *r, const char *addr
     return true;
 }
 
-/* Warns that this peer cannot call a member at an address. After CALLBACK_LINES warnings, one line
- * without a name follows, and no more. */
+/* Warns that this peer cannot call a member at an address. After CALLBACK_LINES such warnings, one
+ * last line without a member's name is printed. */
 static void tell_theirs(struct sessions *s, const struct record *r, const char *address,
                         enum node_why why)
 {
@@ -185,7 +187,8 @@ void callback_came(struct sessions *s, const struct link *link, const struct wir
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell_us == 0)
-        /* The warning is delayed, so that it also covers the results of other members. */
+        /* The warning that this peer cannot be called is delayed, so that it also covers the
+         * results of other members. */
         b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
 }
 
@@ -196,8 +199,8 @@ void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
         return;
     if (c->unmet_us == 0)
         c->unmet_us = s->env->now_us;
-    /* A dead member becomes suspect before CALLBACK_UNMET_US is over, so no warning about it is
-     * printed. */
+    /* If the member has died, it becomes SUSPECT before CALLBACK_UNMET_US is over, and no warning
+     * is printed. */
     if (!tells(why) || s->env->now_us - c->unmet_us < CALLBACK_UNMET_US)
         return;
     uint32_t last = (c->next_address + m->record->n_addresses - 1) % m->record->n_addresses;

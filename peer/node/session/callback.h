@@ -38,7 +38,8 @@ enum callback_state {
     CALLBACK_UNKNOWN
 };
 
-/* Results of the calls between this peer and the member of one session. Part of struct link. */
+/* Results of the test calls between this peer and the member of one session. Part of struct
+ * link. */
 struct callback_link
 {
     enum callback_state theirs; /* Whether this peer can call the member. */
@@ -48,8 +49,8 @@ struct callback_link
     uint64_t dialled;
     uint32_t n_calls; /* Number of calls to the member's addresses so far. */
     int64_t next_us;  /* Earliest time of the next call, in microseconds. */
-    /* Reason why the member's last call to this peer failed (enum node_why), with
-     * CALLBACK_FAILS. */
+    /* If `ours` is CALLBACK_FAILS: reason why the member's last call to this peer failed (enum
+     * node_why). */
     uint32_t why;
 };
 

@@ -1,4 +1,5 @@
-/* peer/node/session/connection_diagnostics.c -- counts failed dials and prints warnings about them. */
+/* peer/node/session/connection_diagnostics.c -- counts failed dials to bootstrap addresses and
+ * prints warnings about them. */
 #include "peer/node/session/connection_diagnostics.h"
 
 #include "nn/math/number.h"
@@ -98,8 +99,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     e->tell_us = s->env->now_us + CONNECTION_WARNING_US;
 }
 
-/* If there is another session with the peer, the peer closed this one as a duplicate, which is no
- * failure. */
+/* Counts a failure if the peer ended the session at once. If there is another session with the same
+ * peer, the peer closed this one as a duplicate, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
@@ -133,7 +134,8 @@ static bool due(const struct sessions *s, uint32_t i)
         /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
          * here. */
         return false;
-    /* A peer that accepts connections and does not answer may still be reading its data. */
+    /* A peer that accepts connections and does not answer may still be reading its training data,
+     * so the warning waits for CONNECTION_STARTING_US. */
     bool may_start = e->why == NODE_WHY_MUTE || e->why == NODE_WHY_SLOW;
     if (may_start && now - e->since_us < CONNECTION_STARTING_US)
         return false;

@@ -27,7 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DROPPED_MAX = 8 /* Maximum number of dropped members dialled in DIAL_DROPPED_US. */ };
+/* Maximum number of dials to dropped members in each interval of DIAL_DROPPED_US. */
+enum { DROPPED_MAX = 8 };
 
 void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 {
@@ -88,9 +89,9 @@ static bool own_address(const struct sessions *s, const char *address)
     return false;
 }
 
-/* A peer that was cut off for longer than --member-ttl has dropped all members. Its tombstones
- * reject the records of such a member until a session proves that the member is alive. Neither the
- * edges nor the failure detector dial a member that is not in the table, so it is dialled here. */
+/* Dials a member that this peer dropped while it was cut off for longer than --member-ttl.
+ * Tombstones reject the member's records until a session proves that the member is alive. Edges and
+ * failure detector dial only members in the table, so the dial is made here. */
 void dial_dropped(struct sessions *s, const struct record *r)
 {
     uint32_t tag;
@@ -154,7 +155,9 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
-            return; /* A dial to an address from the previous lookup is still in progress. */
+            /* A dial to an address from the previous lookup is still in progress, so the addresses
+             * are not replaced. */
+            return;
     uint32_t count = ev->resolved.n;
     d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
     for (uint32_t k = 0; k < d->n; k++) {
@@ -221,7 +224,7 @@ void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 
 /* ---- dialling members ---- */
 
-/* Returns whether there is a session with peer `id`. Its HELLO may not have arrived yet. */
+/* Returns whether there is a session with peer `id`, even if no HELLO has arrived on it yet. */
 static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
     for (size_t i = 0; i < s->n_links; i++)

@@ -1,4 +1,5 @@
-/* peer/node/session/dissemination.c -- membership gossip: sends records, accusations and endorsements.
+/* peer/node/session/dissemination.c -- membership gossip: sends records, accusations and
+ * endorsements.
  *
  *   what                    to which sessions              when                    limit
  *   whole member table      a new session, or a random     after HELLO, and every  SESSIONS_PIECE
@@ -49,7 +50,8 @@ void dissemination_tick(struct sessions *s)
     s->n_news = s->n_news < WIRE_BATCH_MAX ? s->n_news : WIRE_BATCH_MAX;
 }
 
-/* Sends a batch of changes to all peers, each without the records that it already knows. */
+/* Sends a batch of membership changes to all connected peers. A record is left out for a peer that
+ * already knows it. */
 static void send_news(struct sessions *s, struct wire_members *m)
 {
     struct env *v = s->env;

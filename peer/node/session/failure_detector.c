@@ -40,7 +40,8 @@
 #include <string.h>
 
 enum {
-    HELPERS = 3, /* Number of members that are asked about a silent member. */
+    /* Number of other members that are asked whether they have heard a silent member. */
+    HELPERS = 3,
     /* Number of consecutive refused dials that make a member suspicious. A single dial may be
      * refused because the process restarts. */
     REFUSALS = 2,
@@ -52,9 +53,8 @@ enum {
 /* ---- which members are monitored ---- */
 
 /* Returns for how long a newly monitored member counts as silent already, in microseconds. If
- * several members are suspect, this one may have failed with them, so it gets less time to prove
- * that it is alive. Members behind it on the monitor ring are only monitored after it is
- * suspect. */
+ * several members are suspect, this member may have failed with them, so it gets less time to prove
+ * that it is alive. Its successors on the monitor ring are only monitored after it is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
@@ -68,7 +68,7 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
     if (c == NULL) {
         c = dial_add_contact(s, id);
         if (c == NULL)
-            return; /* Out of memory: only other peers monitor the member. */
+            return; /* Memory is exhausted: only other peers monitor the member. */
         c->heard_us -= head_start_us(n_suspects);
         MARK_IF(member_counts_ended(s->env), "failure_detector: a new contact near the end");
         if (member_counts_ended(s->env))
@@ -215,10 +215,10 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
-/* Called when this peer refuses a session with a member, or the reverse. The two have no session,
- * so such a refusal, at least one per REFUSAL_VALID_US, is the only proof that the member is alive.
- * Otherwise this peer would accuse the member, and other members could declare it dead and admit
- * another one with its name. */
+/* Called when this peer refuses a session with a member, or a member refuses one with this peer.
+ * Without a session, such refusals, at least one per REFUSAL_VALID_US, are the only proof that the
+ * member is alive. If they did not count, this peer would accuse the member, which could then be
+ * declared dead although it runs. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -260,7 +260,8 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 
 /* ---- was this peer cut off from all others? ---- */
 
-/* Other peers may close sessions while this process is paused. This process sees the ends of these
+/* If this peer's last session has ended, records whether the cause was a pause or a silent network.
+ * Other peers may close sessions while this process is paused. This process sees the ends of these
  * sessions within DEAD_LINK_US after the pause. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
@@ -286,8 +287,9 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* The missing members count as refusing if at least as many dials in a row were refused as members are
- * missing. A timeout or a success starts the count again. */
+/* Members that are dead or have finished count as refusing all dials if the last dials were
+ * refused, at least as many as there are such members. A dial that times out or succeeds starts the
+ * count of dials again. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -297,8 +299,8 @@ int64_t sessions_refused_us(const struct sessions *s)
     return all ? s->env->now_us - s->refused_us : 0;
 }
 
-/* A peer that was cut off waits longer than one that was paused, because the other members may be
- * restarting. */
+/* After a network failure, a peer waits longer than after a pause before it concludes that all
+ * other processes have ended, because the others may be restarting. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
@@ -350,18 +352,18 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
     watch(s, s->twins.other, 0);
 }
 
-/* Refuses one of two live members with the same name after DUPLICATE_NAME_US. Both would train
- * on the same shard with the same random numbers, which follow from the name. The delay exists
- * because a peer that restarts with a new identity has the name of its former identity until
- * that is dead. */
+/* Refuses one of two live members with the same name after DUPLICATE_NAME_US. Both would train on
+ * the same shard with the same random numbers, which follow from the name. The delay exists because
+ * a peer that restarts with a new identity shares its name with its former identity until the
+ * latter is dead. */
 static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* No pair is found now. The earlier pair is kept for SILENT_US, because one of its members may
-     * be suspect only for a moment. */
+    /* No two members with the same name are found now. The pair found before is kept for SILENT_US,
+     * because one of the two may be suspect only for a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;

@@ -1,4 +1,5 @@
-/* peer/node/session/handshake.c -- merges the records of members that arrive in HELLO and MEMBERS messages.
+/* peer/node/session/handshake.c -- merges the records of members that arrive in HELLO and MEMBERS
+ * messages.
  *
  * Any holder of the cluster key can sign records of members that do not exist. Two limits apply:
  *
@@ -42,10 +43,10 @@ static void say_cloned(struct sessions *s, const char *which)
              which);
 }
 
-/* Stores the time at which a record of another process with this peer's identity arrived on `l`. A
- * third peer that prefers the other process sends this record and then hangs up (is_duplicate()).
- * The record alone proves nothing, because an earlier process of this peer may have signed it. With
- * the hang-up right after it, it is evidence (handshake_lost()). */
+/* Stores the time at which a record of another process with this peer's identity arrived on session
+ * `l`. A third peer that prefers the other process sends this record and then hangs up
+ * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
+ * have signed it. The hang-up right after the record is evidence (handshake_lost()). */
 static void note_other(struct sessions *s, struct link *l, const struct record *r,
                        enum members_verdict verdict)
 {
@@ -73,7 +74,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
     dissemination_heard(s, l, r);
-    if (was_out && !admit_keeps_out(s, r->id)) /* The record has a valid certificate now. */
+    /* The new record has a valid certificate, so the member is no longer refused. */
+    if (was_out && !admit_keeps_out(s, r->id))
         members_refuse(v->members, r->id, false, v->now_us);
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
@@ -96,9 +98,9 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     return verdict;
 }
 
-/* Handles the record of a member that returns after it was dropped from the table. The tombstones
- * of the other members reject its current incarnation. This peer therefore accuses the member, so
- * that it refutes the accusation with a higher incarnation (members_revive()). */
+/* Handles the record of a member that returns after it was dropped from the table. Other members
+ * keep tombstones, which reject the member's current incarnation. This peer therefore accuses the
+ * member, which then refutes the accusation with a higher incarnation (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

@@ -1,4 +1,5 @@
-/* peer/node/session/quarantine.c -- a table of violators. A new violator replaces the oldest one. */
+/* peer/node/session/quarantine.c -- a table of peers that violated the protocol. A new violator
+ * replaces the oldest one. */
 #include "peer/node/session/quarantine.h"
 
 #include "peer/node/mark.h"

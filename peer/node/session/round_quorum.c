@@ -6,7 +6,7 @@
 #include "peer/node/session/sessions_state.h"
 
 enum {
-    /* Another peer is assumed to be at most this many times as fast as this peer. */
+    /* Another peer is assumed to be at most FASTER times as fast as this peer. */
     FASTER = 8,
     /* Largest possible schedule_lead(). No two peers in lock step are more rounds apart. */
     LEAD = 80
@@ -90,9 +90,9 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 }
 
 /* For a peer with a single neighbour: returns the largest round count that the neighbour can have
- * reached. It gets ahead only during a silence, because otherwise it waits for this peer. The limit
- * is computed once, when the silence ends, so that later claims do not increase it. A claim is
- * believed while this peer does not know its own speed. */
+ * reached. In lock step a neighbour gets ahead only while the two have no contact. The limit is
+ * computed once, when the contact returns, so that later claims do not increase it. While this peer
+ * does not know its own speed, every claim is believed. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {
@@ -124,8 +124,8 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
 }
 
-/* Returns whether more than half of the sessions are behind `beat`. False with fewer than 2
- * sessions. */
+/* Returns whether more than half of the sessions have a round count below `beat`. False with fewer
+ * than 2 sessions. */
 static bool most_behind(const struct sessions *s, uint64_t beat)
 {
     uint64_t claim[NODE_LINKS_MAX];
@@ -155,9 +155,10 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* Makes lock step wait for neighbours that are far behind, by replacing their round counts. During
- * training their flap damping is switched off, because they were absent only because of the cut. In
- * the consensus phase it stays, because no rounds are lost if this peer continues. */
+/* Makes lock step wait for neighbours that are far behind, by raising their round counts to the
+ * limit of lock step. During training their flap damping is switched off, because only the network
+ * failure made them absent. In the consensus phase flap damping stays, because no rounds are lost
+ * if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -47,12 +47,12 @@ uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
  * number `but`, and members whose round count is not credible. NULL: no such session. */
 const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
 
-/* Returns the round of a received model. This is `round`, which its sender claims, unless `round`
- * is ahead of the round of most sessions by more than lock step allows. Then it is the round of
- * most sessions. */
+/* Returns the round of a received model. The sender claims `round`. If `round` is ahead of most
+ * sessions' round by more than lock step allows, returns the round of most sessions instead. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* Limits the believed round count of a neighbour, if this peer hears only this neighbour. */
+/* State for a peer that hears only one neighbour: limits the round count that it believes of the
+ * neighbour. */
 struct round_quorum
 {
     /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
@@ -61,16 +61,16 @@ struct round_quorum
      * allows. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
-    /* While the neighbour claims to be far ahead: largest round count that it can have reached
-     * since near_us. */
+    /* While `far` is true: largest round count that the neighbour can have reached since
+     * near_us. */
     uint64_t most;
 };
 
 /* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
 
-/* Called before the schedule sees edge[0..v->n_edges). In lock step, replaces each round count that
- * is not believed. */
+/* Called before the schedule reads edge[0..v->n_edges). In lock step, replaces the round count of
+ * each neighbour that claims more than this peer believes. */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);
 

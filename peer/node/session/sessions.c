@@ -1,4 +1,5 @@
-/* peer/node/session/sessions.c -- sessions with other processes: HELLO, choice of the run, heartbeats.
+/* peer/node/session/sessions.c -- sessions with other processes: HELLO, choice of the run,
+ * heartbeats.
  *
  * A HELLO of a peer is checked in this order (peer_hello()). A check that fails ends the session:
  *
@@ -131,7 +132,8 @@ void sessions_hello_all(struct sessions *s)
             say_hello(s, &s->links[i]);
 }
 
-/* The message goes into the bulk lane, so that it arrives after this peer's last delta. */
+/* The PING with `finished` set goes into the lane for large messages, so that it arrives after this
+ * peer's last delta. */
 void sessions_say_finished(struct sessions *s, const struct link *l)
 {
     uint8_t out[64];
@@ -163,9 +165,9 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* The LEFT record is sent at once, ahead of other membership changes, whose number per tick is
- * limited. Sessions without a HELLO from their other end get it, too: that end may have made this
- * peer a member when it received this peer's HELLO. */
+/* The LEFT record is sent at once, although other membership changes wait for their limit per tick.
+ * Sessions without a HELLO from the other end get the record, too: the other end may have made this
+ * peer a member after this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
     struct env *v = s->env;
@@ -188,8 +190,8 @@ void sessions_start(struct sessions *s)
     dial_start(s);
 }
 
-/* Unless addresses were configured, announces the local host of a connection, with this peer's
- * listening port, as an address of this peer. */
+/* Unless addresses were configured: announces `host`, this end's address of a connection, with this
+ * peer's listening port as an address of this peer. */
 static void learn_address(struct env *v, const char *host)
 {
     char address[WIRE_ADDRESS_MAX + 1];
@@ -201,10 +203,9 @@ static void learn_address(struct env *v, const char *host)
     (void)members_add_address(v->members, address);
 }
 
-/* Returns whether a new session with peer `id` is not needed, because this peer has dialled `id`
- * before and that session is not silent. Two addresses may lead to the same peer, which shows only
- * after the handshake. The new session is closed before a HELLO, so the other end keeps the earlier
- * one. */
+/* Returns whether a new session with peer `id` is not needed, because an earlier session that this
+ * peer dialled to `id` is not silent. Only the handshake shows that two addresses lead to the same
+ * peer. The new session is closed before a HELLO, so the other end keeps the earlier one. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -449,8 +450,8 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
 }
 
 /* Stores the round that the other end reports. The speed of the peer is computed from this report
- * and the previous one (round_quorum.c). Two reports within half a heartbeat are too close for
- * that, so the new report only replaces the last one. */
+ * and the previous one (round_quorum.c). If two reports are less than half a heartbeat apart, the
+ * new one only replaces the last one, because the speed would be inexact. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {
@@ -606,8 +607,8 @@ void sessions_tick(struct sessions *s)
     if (v->now_us >= s->entropy_us) {
         struct link *l = any_link(s);
         if (l != NULL) {
-            /* All records are sent, because the table may be wrong about which records the other
-             * end knows. */
+            /* The whole member table is sent, because the notes about which records the other end
+             * knows may be wrong. */
             dissemination_listens(s, l, false);
             dissemination_tell_all(s, l);
         }

@@ -41,7 +41,7 @@ enum {
      * bounded. */
     SESSIONS_PIECE = 16,
     /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
-     * has about half of them already. */
+     * knows about half of the changes already, and is not sent these. */
     SESSIONS_NEWS = 32,
     SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
 };
@@ -78,19 +78,21 @@ struct link
     /* Position of the next member to send in a transfer of the member table (members_tell()). */
     size_t told;
     uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
-    int64_t new_us; /* Start of the minute in which n_new counts, in microseconds. */
-    bool told_new;  /* True: the warning about too many new members was printed. */
-    /* Last time that the other end sent a record with this peer's identity that another process had
-     * signed. 0: never. Written by handshake.c. */
+    /* Start of the minute in which n_new counts announced members, in microseconds. */
+    int64_t new_us;
+    bool told_new; /* True: the warning about too many new members was printed. */
+    /* Last time that the other end sent a record that has this peer's identity and was signed by
+     * another process. 0: never. Written by handshake.c. */
     int64_t other_us;
     uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
     /* heard_us: last time that data arrived. up_us: time at which the session opened. */
     int64_t heard_us, up_us;
-    uint64_t boot;     /* Boot id of the other end's process, a random number. */
-    uint64_t round;    /* Round of the run that the other end reported last. */
-    int64_t said_us;   /* Time of the other end's last report of its round. */
-    uint64_t before;   /* Round in the other end's report before the last one. */
-    int64_t before_us; /* Time of the other end's report before the last one. 0: there was none. */
+    uint64_t boot;   /* Boot id of the other end's process, a random number. */
+    uint64_t round;  /* Round of the run that the other end reported last. */
+    int64_t said_us; /* Time of the other end's last report of its round. */
+    uint64_t before; /* Round in the second-to-last report of the other end. */
+    /* Time of the second-to-last report of the other end. 0: there were not two reports. */
+    int64_t before_us;
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
     /* Time at which the last PING arrived. busy_since_us was computed from this PING. */
@@ -119,7 +121,7 @@ struct standing
 
 /* Result of the comparison of the run in a HELLO with the run of this peer. */
 enum sessions_run {
-    SESSIONS_RUN_SAME,   /* The sender has this peer's run. */
+    SESSIONS_RUN_SAME,   /* The sender of the HELLO has the same run as this peer. */
     SESSIONS_RUN_TAKEN,  /* This peer had no run or gave up its own, and has taken the sender's. */
     SESSIONS_RUN_YIELDS, /* The sender will give up its run and take this peer's. */
     /* The runs differ and this peer's run cannot change any more, so the session is refused. */
@@ -156,8 +158,10 @@ struct sessions_owner
     void (*lost)(void *self, const struct link *l);
     /* Called when the other end's model is final. */
     void (*finished)(void *self, const struct link *l);
-    bool (*surplus)(void *self, const struct link *l); /* Returns whether no edge needs `l`. */
-    void (*status)(void *self, const struct link *l);  /* Sends a STATUS message over `l`. */
+    /* Returns whether no edge needs session `l`. */
+    bool (*surplus)(void *self, const struct link *l);
+    /* Sends a STATUS message over session `l`. */
+    void (*status)(void *self, const struct link *l);
 };
 
 /* The session table, and the state of dials, admission and the failure detector. */
@@ -177,8 +181,8 @@ static inline int64_t link_busy_us(const struct link *l, int64_t now_us)
     return l->busy_since_us != 0 ? now_us - l->busy_since_us : 0;
 }
 
-/* Sets *out to a table without sessions, for a node whose member table is open (env_open()). Returns
- * 0, or -ENOMEM with *out unchanged. */
+/* Sets *out to a table without sessions, for a node whose member table is open (env_open()).
+ * Returns 0, or -ENOMEM with *out unchanged. */
 int sessions_open(struct sessions **out, struct env *env, const struct sessions_owner *owner);
 /* Frees *s. NULL is allowed. */
 void sessions_close(struct sessions *s);
@@ -196,8 +200,8 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev);
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
 void sessions_hello(struct sessions *s, const struct link *l, const struct wire_hello *h);
 void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told);
-/* Handles a STATUS_REQ message. If a transfer of the member table is under way, the STATUS is sent
- * after it, because the sender may want to ask these members next. */
+/* Handles a STATUS_REQ message. If a transfer of the member table to the sender is under way, the
+ * STATUS is sent after it, because the sender may want to query the members in the table next. */
 void sessions_status_req(struct sessions *s, const struct link *l);
 void sessions_ping(struct sessions *s, const struct link *l, const struct wire_ping *ping);
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
@@ -265,41 +269,43 @@ void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 /* Returns the session with the driver's number `number`, or NULL. */
 const struct link *sessions_link(const struct sessions *s, uint32_t number);
-/* Returns the session with peer `id` if its HELLO was accepted and it was not hung up, or NULL. */
+/* Returns the session with peer `id`. NULL: there is none whose HELLO was accepted, or this peer
+ * has hung up. */
 const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns the last time at which this peer, or a member that it asked, heard the member `id`, in
  * microseconds. 0: never. */
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
-/* Returns for how long all dead and finished members have refused the dials of this peer, in
- * microseconds. 0: some have not, or there is a session. O(members). */
+/* Returns for how long the hosts of all dead and finished members have refused the dials of this
+ * peer, in microseconds. 0: at least one host has not, or there is a session. O(members). */
 int64_t sessions_refused_us(const struct sessions *s);
-/* Returns whether this peer was cut off or paused, and the processes of all dead and finished members
- * have ended since. The evidence is that their hosts have refused all dials of this peer for a while. If so,
- * returns SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
+/* Returns whether this peer was cut off or paused, and the processes of all dead and finished
+ * members have ended in the meantime: their hosts refuse all dials of this peer. If so, returns
+ * SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
 /* Returns whether a connected peer has this peer's run and has started it. */
 bool sessions_run_begun(const struct sessions *s);
-/* The slots of the table are numbered from 0 to sessions_slots() - 1. A session keeps its slot. An
- * unused slot has link.used false, and a later session may get it. */
+/* Functions that enumerate the slots of the session table, from 0 to sessions_slots() - 1. A
+ * session keeps its slot until it ends. An unused slot has link.used false, and a later session may
+ * get it. */
 size_t sessions_slots(const struct sessions *s);
 const struct link *sessions_at(const struct sessions *s, size_t slot);
 size_t sessions_slot(const struct sessions *s, const struct link *l);
-/* Returns whether other peers refuse this peer and no session has lasted since. */
+/* Returns whether this peer counts as refused by other peers (admit_is_refused()). */
 bool sessions_are_refused(const struct sessions *s);
-/* Returns whether the peer has violated the protocol recently (quarantine.h). */
+/* Returns whether peer `id` has violated the protocol recently (quarantine.h). */
 bool sessions_knows_violator(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether this process has had a session with another peer. */
 bool sessions_met_any(const struct sessions *s);
 /* Returns the number of protocol violations by other peers. */
 uint64_t sessions_violations(const struct sessions *s);
 /* Returns the i-th kind of violation, and sets *count to the number of its violations. NULL: there
- * are only `i` kinds. */
+ * is no i-th kind. */
 const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t *count);
-/* Merges a member's record, which the other end of `l` has forwarded, into the member table. Drops
- * the record if that end has announced too many new members. A forged record ends the session.
- * Proof that an older process has this peer's identity ends the node. */
+/* Merges a member's record, which the other end of session `l` has forwarded, into the member
+ * table. Drops the record if the other end has announced too many new members. A forged record ends
+ * the session. Proof that an older process has this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
  * pause are sent again. */

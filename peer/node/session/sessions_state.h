@@ -41,16 +41,17 @@ struct admit
     struct
     {
         uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
-        int64_t until_us;          /* Earliest time at which the warning is printed again. */
-        int64_t last_us;           /* Time of the last refusal. */
-        int why;        /* Reason: an enum wire_refusal, ADMIT_OTHER_RUN or ADMIT_OBSERVER. */
-    } told[ADMIT_TOLD]; /* Recent refusals by this peer. */
+        /* Earliest time at which the warning about the refused peer is printed again. */
+        int64_t until_us;
+        int64_t last_us; /* Time of the last refusal of the peer `id`. */
+        int why;         /* Reason: an enum wire_refusal, ADMIT_OTHER_RUN or ADMIT_OBSERVER. */
+    } told[ADMIT_TOLD];  /* Recent refusals by this peer. */
     /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
     uint32_t next_told;
 
     /* Times of the first and of the last refusal of this peer by other peers. If refused_us is 0,
      * this peer does not count as refused: no peer has refused it, a session has lasted for
-     * ADMITTED_US since then, or no refusal has arrived for REFUSAL_VALID_US. */
+     * ADMITTED_US, or the last refusal is older than REFUSAL_VALID_US. */
     int64_t refused_us, last_us;
     /* Time at which a refusal of this peer was last printed, by reason. 0: never. */
     int64_t said_us[REFUSED_NAME + 1];
@@ -59,58 +60,70 @@ struct admit
 /* ---- callback.c ---- */
 
 enum {
-    CALLBACK_CALLS = 4, /* Maximum number of calls at a time. */
-    /* Maximum number of warnings that name a member. One line without names follows. */
+    CALLBACK_CALLS = 4, /* Maximum number of simultaneous test calls to members' addresses. */
+    /* Maximum number of warnings that name a member. After them, one warning without a name is
+     * printed. */
     CALLBACK_LINES = 8,
     /* Maximum number of remembered warnings, so that none is repeated. Each is about one member at
      * one address. */
     CALLBACK_NAMES = 32
 };
 
-/* Calls in progress and warnings of this peer. Part of struct sessions. */
+/* Test calls in progress, and the warnings about failed ones. Part of struct sessions. */
 struct callback
 {
     struct
     {
-        bool busy; /* True: the call is in progress. False: the entry of call[] is free. */
+        bool busy; /* True: the test call is in progress. False: the entry of call[] is free. */
         /* Tag of the dial, and the driver's number of the session with the member. */
         uint32_t tag, link;
         char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
     } call[CALLBACK_CALLS];
-    /* The latest warnings. Each entry is a hash of the member and its address. */
+    /* The latest warnings about failed calls. Each entry is a hash of the member and its
+     * address. */
     uint64_t told[CALLBACK_NAMES];
-    /* Number of warnings so far. told[] contains the latest CALLBACK_NAMES of them. */
+    /* Number of warnings about failed calls so far. told[] contains the latest CALLBACK_NAMES of
+     * them. */
     uint32_t n_told;
     /* Announced address of this peer that the latest failed call of a member used. */
     char address[WIRE_ADDRESS_MAX + 1];
-    /* tell_us: time of the next warning about this peer's own address; 0: none is planned. gap_us:
-     * interval that ends at tell_us; 0: no such warning has been printed. In microseconds. */
+    /* tell_us: time of the next warning that members cannot call this peer; 0: none is planned.
+     * gap_us: interval that ends at tell_us; 0: no such warning has been printed. In
+     * microseconds. */
     int64_t tell_us, gap_us;
 };
 
 /* ---- connection_diagnostics.c ---- */
 
-/* Failures of one bootstrap name since its last success. */
+/* Failures to reach one bootstrap name since its last success. */
 struct connection_diagnostics_entry
 {
-    enum node_why why; /* Reason of the last failure. */
-    uint32_t n;        /* Number of consecutive failures for the same reason. 0: none. */
-    int64_t since_us;  /* Time of the first of the consecutive failures, in microseconds. */
-    /* Oldest and newest protocol version of the other end, for NODE_WHY_VERSION. */
+    enum node_why why; /* Reason of the last failure to reach the bootstrap name. */
+    /* Number of consecutive failures to reach the name for the reason `why`. 0: no failure. */
+    uint32_t n;
+    /* Time of the first of the n consecutive failures to reach the name, in microseconds. */
+    int64_t since_us;
+    /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
+     * supports. */
     uint32_t least, most;
-    int64_t tell_us; /* Earliest time of the next warning about this name, in microseconds. */
-    int64_t gap_us;  /* Interval after the last warning, in microseconds. 0: none printed. */
+    /* Earliest time of the next warning about this bootstrap name, in microseconds. */
+    int64_t tell_us;
+    /* Interval after the last warning about the name, in microseconds. 0: no warning was
+     * printed. */
+    int64_t gap_us;
 };
 
 /* Warnings about failed dials to bootstrap names. Part of struct sessions. */
 struct connection_diagnostics
 {
     struct connection_diagnostics_entry
-        at[NODE_SEEDS_MAX]; /* One entry per bootstrap name, in the order of the list. */
-    bool met;               /* True: this process has had a session with another peer. */
-    bool told_own; /* True: the message that all names are addresses of this peer was printed. */
-    /* Time at which the last session ended, or of the start, in microseconds. 0: there is a
-     * session. */
+        /* Failures of each bootstrap name, in the order of the bootstrap list. */
+        at[NODE_SEEDS_MAX];
+    bool met; /* True: this process has had a session with another peer. */
+    /* True: the message that all bootstrap names are addresses of this peer was printed. */
+    bool told_own;
+    /* Time at which the last session ended or, before the first session, of the process start, in
+     * microseconds. 0: there is a session. */
     int64_t alone_us;
     /* Time of the next warning that no connected peer has a run, and the interval after it, in
      * microseconds. */
@@ -141,7 +154,7 @@ struct contact
     /* Number of dials made so far. The next dial goes to the address with the index next_address
      * modulo the number of addresses in the member's record. */
     uint32_t next_address;
-    uint32_t refusals; /* Number of consecutive dials that were refused. */
+    uint32_t refusals; /* Number of consecutive dials that the member's host refused. */
     /* Time of the first failed dial since the member became a contact, in microseconds. 0: no dial
      * failed. Written by callback.c only. */
     int64_t unmet_us;
@@ -153,7 +166,8 @@ struct contact
     /* Last time that this peer, or a member that it asked, heard the member. If neither has heard
      * it yet: about the time at which the member became a contact. */
     int64_t heard_us;
-    /* Time at which other members were asked whether they have heard the member. 0: not asked. */
+    /* Time at which this peer asked other members whether they have heard the member, in
+     * microseconds. 0: not asked. */
     int64_t asked_us;
     /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
     bool accused;
@@ -184,8 +198,8 @@ struct seed
 
 /* ---- the sessions ---- */
 
-/* State of the module. Each part is written by the file that its comment names, other fields by
- * sessions.c. */
+/* State of the sessions module. If a comment names a file, only that file writes the fields; all
+ * other fields are written by sessions.c. */
 struct sessions
 {
     struct env *env;
@@ -217,8 +231,10 @@ struct sessions
 
     /* The fields from here to refused_us are written by dial.c. */
 
-    struct seed *seeds;              /* One entry per bootstrap name. Owned. */
-    struct contact *contacts;        /* Contacts in no order. Owned. */
+    /* Names of the bootstrap list with their addresses, one entry per name. Owned. */
+    struct seed *seeds;
+    /* Members with which this peer wants a session, in no order. Owned. */
+    struct contact *contacts;
     size_t n_contacts, cap_contacts; /* Number of contacts, and for how many there is memory. */
     /* Dial to one of the dead members. Only busy and tag are used. */
     struct redial dead;
@@ -232,8 +248,8 @@ struct sessions
     uint32_t n_dropped;
     uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
-    /* Number of consecutive dials to members that were refused. Reset to 0 by a
-     * dial that succeeds or fails later than that, and by a new session (failure_detector.c). */
+    /* Number of consecutive dials to members that were refused. Reset to 0 by the next dial that
+     * succeeds or fails for another reason, and by a new session (failure_detector.c). */
     uint32_t n_refused;
     /* Time of the first of the refused dials that n_refused counts, in microseconds. */
     int64_t refused_us;
@@ -244,20 +260,23 @@ struct sessions
 
     /* The fields from here on are written by failure_detector.c. */
 
-    /* Node time at which this process last continued after a pause longer than SILENT_US. 0: there was
-     * no such pause. */
+    /* Node time at which this process last continued after a pause longer than SILENT_US. 0: there
+     * was no such pause. */
     int64_t stood_us;
     enum sessions_away away; /* How this peer lost its last session. */
     struct
     {
-        /* Hash of the ids of the two members with the same name. 0: there are no such members. */
+        /* Hash of the ids of the two members with the same name. 0: no two members have the same
+         * name. */
         uint64_t pair;
-        /* Last time at which these two members were found, in microseconds. */
+        /* Last time at which the table contained the two members with the same name, in
+         * microseconds. */
         int64_t seen_us;
-        int64_t since_us; /* Time at which these two members were first found, in microseconds. */
-        bool told;        /* True: one of the two members has been refused for its name. */
-        bool ours;        /* True: this peer is one of the two members. */
-        uint8_t other[WIRE_ID_BYTES]; /* Id of the other member, if this peer is one of the two. */
+        /* Time at which the two members with the same name were first found, in microseconds. */
+        int64_t since_us;
+        bool told; /* True: one of the two members with the same name has been refused. */
+        bool ours; /* True: this peer is one of the two members with the same name. */
+        uint8_t other[WIRE_ID_BYTES]; /* If `ours`: id of the other member with this peer's name. */
     } twins;                          /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */
     uint64_t failure_detector_changes;
@@ -280,16 +299,18 @@ void handshake_lost(struct sessions *s, const struct link *l);
 /* Starts to send the whole member table over `l`: one batch now, the rest in
  * dissemination_tick(). */
 void dissemination_tell_all(struct sessions *s, struct link *l);
-/* Continues the transfers of the member table, and renews the allowance for membership changes. */
+/* Continues the transfers of the member table, and allows SESSIONS_NEWS more membership changes to
+ * be forwarded. */
 void dissemination_tick(struct sessions *s);
-/* Call members_listener() and members_heard() for the session `l`. The member table tracks which
- * records the other end of each session knows. */
+/* These two functions call members_listener() and members_heard() for the session `l`. The member
+ * table tracks which records the other end of each session knows. */
 void dissemination_listens(struct sessions *s, const struct link *l, bool member);
 void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
 
 void dial_start(struct sessions *s);
-/* Dials `address`, which must stay valid until the next step. *tag identifies the result. At most
- * NODE_DIALS_MAX dials may be made in one step; the caller checks this. */
+/* Dials `address`, which must stay valid until the next step. *tag is set to a number by which the
+ * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
+ * this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
 /* Dials the member of record r if this peer has dropped the member from its table. Another member
  * has announced r. r must stay valid until the end of the step. */
@@ -297,8 +318,8 @@ void dial_dropped(struct sessions *s, const struct record *r);
 /* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
  * `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Called when a session ends on which no edge was opened, or which this peer ended for a violation.
- * Increases the back-off before the next dial to this contact. */
+/* Called when a session ends that opened no edge, or that this peer ended for a violation.
+ * Increases the back-off before the next dial to the contact at the other end. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 /* Resets the back-off of contact `id` after an edge opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
@@ -308,7 +329,7 @@ void dial_all_again(struct sessions *s);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
-/* Dials one dead member if the time has come. O(members). */
+/* Dials one dead member if dead_redial_us has passed. O(members). */
 void dial_tick_dead(struct sessions *s);
 /* Returns the contact with this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
