@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The next checkpoint of this peer, and the state of the last one. */
+/* Round counts of the next and the last checkpoint, and what is known about the last one. */
 struct checkpoint
 {
     struct env *env;
@@ -14,7 +14,7 @@ struct checkpoint
     uint64_t taken; /* Round count of the last checkpoint of this process. 0: none was taken. */
     /* Node time of the last checkpoint, or of the start of training, in microseconds. */
     int64_t last_us;
-    /* Largest number of vertices in the graph since the last checkpoint. */
+    /* Largest number of vertices that the graph has had since the last checkpoint. */
     uint32_t n_members;
     bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
 };
@@ -65,9 +65,9 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* Ignores an announcement that is further ahead than an honest peer can propose, because it would
- * block all new checkpoints until then. The proposer's eccentricity is at most twice that of this
- * peer, and the proposer is ahead by at most lock step's lead, 2 reach + 16. */
+/* Ignores a proposed round count that is further ahead than an honest peer can propose. It would
+ * block all new checkpoints until then. The proposer's eccentricity is at most twice this peer's,
+ * and the proposer is ahead of this peer by at most 2 reach + 16 rounds, the lead in lock step. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v)
 {

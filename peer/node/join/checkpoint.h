@@ -77,14 +77,15 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
 
-/* Returns whether the state must be copied now. Called after each job with local steps. Proposes
- * the next checkpoint if the last one is old enough. */
+/* Returns whether the state of this peer must be copied for a checkpoint now. Called after each job
+ * with local steps. Proposes the next checkpoint if the last one is old enough. */
 bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
 
 /* Makes the next checkpoint due as soon as possible, because this peer was asked to stop. The age
  * of the last checkpoint does not matter. */
 void checkpoint_ask(struct checkpoint *c);
-/* Withdraws checkpoint_ask() and the next checkpoint, because not all members would have it. */
+/* Withdraws the request of checkpoint_ask() and the agreed checkpoint, because not all members
+ * would have it. */
 void checkpoint_cancel(struct checkpoint *c);
 
 /* Records that a checkpoint of round count `beat` is taken now. This is the agreed checkpoint, or
@@ -98,8 +99,8 @@ void checkpoint_written(struct checkpoint *c, uint64_t beat);
  * is not on disk and the next checkpoint is due soon. */
 bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
 
-/* Called after each job with the number of vertices of the graph. Keeps the largest number since the
- * last checkpoint. */
+/* Called after each job with the number of vertices of the graph. Keeps the largest number since
+ * the last checkpoint. */
 void checkpoint_members(struct checkpoint *c, uint32_t n_members);
 /* Returns whether the graph, which has n_members vertices now, had more vertices at some time since
  * the last checkpoint. */

@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    INITIAL_WINDOW = 4,             /* Maximum number of requested pieces that have not arrived. */
-    INITIAL_LINKS = NODE_LINKS_MAX, /* Number of sessions with a counter of open requests. */
+    INITIAL_WINDOW = 4, /* Maximum number of requested pieces that have not arrived. */
+    /* Number of counters of unanswered requests, one per session. */
+    INITIAL_LINKS = NODE_LINKS_MAX,
     INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
 };
 
@@ -23,16 +24,16 @@ struct initial
     struct run_context *workshop;
     bool asks;     /* True: a member was asked for pieces. */
     uint32_t link; /* Driver's number of the session with the member that was asked last. */
-    bool sole;     /* True: all pieces that have arrived came over the current session. */
+    bool sole;     /* True: all pieces that have arrived came over the session `link`. */
     size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
-    /* Number of pieces that have arrived or were requested over the current session: the first
-     * n_asked of the model. */
+    /* The first n_asked pieces of the model have arrived, or were requested over the session
+     * `link`. */
     size_t n_asked;
-    /* Node time at which the last piece arrived, or at which the current session was chosen, in
+    /* Node time at which the last piece arrived, or at which the session `link` was chosen, in
      * microseconds. */
     int64_t came_us;
-    /* Node time since which no session can provide the model, in microseconds. 0: a session can
-     * provide it. */
+    /* Node time since which no session can provide the initial model, in microseconds. 0: at least
+     * one can. */
     int64_t none_us;
     struct
     {
@@ -42,7 +43,8 @@ struct initial
     struct
     {
         uint8_t id[WIRE_ID_BYTES]; /* Identity of a member that sent a model with a wrong hash. */
-        int64_t until_us;          /* Node time until which the member is not asked. */
+        /* Node time until which the member is excluded and not asked again. */
+        int64_t until_us;
     } liar[INITIAL_LIARS];
     size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
 };
@@ -140,7 +142,8 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
-        /* Sessions with excluded members count, because these members may be asked again later. */
+        /* A session with an excluded member also counts, because the member may be asked again
+         * later. */
         any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;
@@ -199,7 +202,9 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "MODEL not asked for";
     --*open;
     if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
-        return NULL; /* The answer is ignored, because another member is asked now. */
+        /* The piece is not needed: x0 is complete, another member is asked now, or the piece is not
+         * the next one. */
+        return NULL;
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";

@@ -32,9 +32,10 @@
 
 /* Result of one call of initial_update(). */
 enum initial_said {
-    INITIAL_WAITS,  /* The model is not complete yet. */
-    INITIAL_HERE,   /* The model has just become complete, and its hash is right. */
-    INITIAL_NOWHERE /* No member has the model any more, so the run must be given up. */
+    INITIAL_WAITS, /* The initial model is not completely fetched yet. */
+    INITIAL_HERE,  /* The initial model has just become complete, and its hash is right. */
+    /* No reachable member has the initial model any more, so the run must be given up. */
+    INITIAL_NOWHERE
 };
 
 /* Transfer of the run's initial model. The pieces are written to mixing.x0 of the run context. */
@@ -57,13 +58,13 @@ enum initial_said initial_update(struct initial *in);
  * words. */
 const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m);
 
-/* Returns whether no session can be asked for the model now. The caller should then call other
- * members. */
+/* Returns whether no session can be asked for the initial model now. The caller should then dial
+ * other members. */
 bool initial_alone(const struct initial *in);
 
-/* If programs supply the initial model: returns the session of a member that lacks the run's
- * initial model or has no run yet. The first round must wait for such a member, up to
- * --quorum-timeout after the session began. NULL: none. */
+/* For runs whose initial model is supplied by programs: returns the session of a member that lacks
+ * the run's initial model or has no run yet. The first round must wait for such a member, up to
+ * --quorum-timeout after the session began. NULL: there is no such member. */
 const struct link *initial_awaited(const struct initial *in);
 
 #endif

@@ -15,7 +15,7 @@ struct join
     struct sessions *sessions;
     struct run_context *workshop;
     bool has_model;               /* True: this peer has a model with which it can train. */
-    struct join_fetched fetched;  /* The last model that was fetched completely. */
+    struct join_fetched fetched;  /* Facts about the last model that was fetched completely. */
     struct state_transfer *fetch; /* Transfer of a model from members that have begun the run. */
     struct initial *initial;      /* Transfer of the run's initial model. */
     int64_t begun_us;             /* Node time of join_start(), in microseconds. */

@@ -27,9 +27,11 @@ struct join;
 /* Facts about a model that was fetched from members that have begun the run. */
 struct join_fetched
 {
-    uint64_t round; /* Round of the model. */
-    double apart;   /* Distance from the models of its sources (struct state_transfer_result). */
-    bool certified; /* True: the certificate covers all sources of the model. */
+    uint64_t round; /* Round of the fetched model. */
+    /* Distance of the fetched model from the models of its sources (struct
+     * state_transfer_result). */
+    double apart;
+    bool certified; /* True: a certificate covers all sources of the fetched model. */
 };
 
 /* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointers are
@@ -41,8 +43,8 @@ void join_close(struct join *j);
  * checkpoints. */
 void join_start(struct join *j);
 
-/* Discards the model and all transfers. Called if the peer takes another run, or if its model is
- * too old for the round that the run has reached. */
+/* Discards this peer's model and all transfers. Called if the peer takes another run, or if its
+ * model is too old for the round that the run has reached. */
 void join_again(struct join *j);
 
 /* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model has
@@ -59,12 +61,13 @@ bool join_has_covered(const struct join *j, const struct finish_proposal *certif
  * notice this and fetch a newer model. */
 enum initial_said join_initial(struct join *j);
 
-/* Returns the session of a member that still lacks the run's initial model, so that the first round
- * must wait for it. NULL: none. */
+/* Returns the session of a member that still lacks the run's initial model. The first round must
+ * wait for the member. NULL: there is none. */
 const struct link *join_awaits(const struct join *j);
 
 /* Handles a MODEL message with a piece or with sketches. A wrong message is a protocol violation of
- * its sender. Returns true if the message completes the model, as join_update() does. */
+ * its sender. Returns true if the fetched model is now complete and has become this peer's
+ * model. */
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
 /* Returns whether a live member has resumed from a checkpoint, so that a peer without a checkpoint
@@ -80,7 +83,7 @@ void join_resumed(struct join *j);
 
 /* Returns whether this peer has a model with which it can train. */
 bool join_has_model(const struct join *j);
-/* Returns what is known of the fetched model. Valid after join_update() has returned true, until the
+/* Returns the facts about the fetched model. Valid after join_update() has returned true, until the
  * next fetch is complete. */
 const struct join_fetched *join_fetched(const struct join *j);
 

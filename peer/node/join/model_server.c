@@ -34,20 +34,19 @@ struct model_server
         /* True: the session is an observer's, and an answer is in its send queue. The next answer
          * must wait until this one is sent. */
         bool on_way;
-        /* Driver's number of the session that sent these requests. A later session with the same
-         * index in sessions.links has another number, which shows that the requests are not from
-         * it. */
+        /* Driver's number of the session that sent the requests of this slot. A later session in
+         * the same slot has another number, so the requests are not mistaken for its own. */
         uint32_t link;
         uint64_t round; /* Requested round of the whole model, as in struct wire_model_req. */
         uint64_t key;   /* Key of the requested layer sketches. 0: the model itself is requested. */
         uint32_t n_pieces; /* Number of pending requests for pieces. */
         /* Pending requests for pieces, oldest first. */
         struct model_server_piece piece[MODEL_SERVER_PIECES];
-    } at[NODE_LINKS_MAX]; /* Requests by slot of the session. */
+    } at[NODE_LINKS_MAX]; /* Pending requests of each session, indexed by the session's slot. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
-    /* True: the certificate of the run covers this peer's current model, and therefore also the
-     * copy of it for pieces. */
+    /* True: the certificate of the run covers this peer's current model. The copy for pieces is of
+     * this model. */
     bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
@@ -111,8 +110,7 @@ void model_server_release(struct model_server *o)
         drop_copy(o);
 }
 
-/* A copy that was made earlier may contain the model before the final averaging, so it is
- * dropped. */
+/* The copy for pieces may contain the model before the final averaging, so it is dropped. */
 void model_server_certify(struct model_server *o, bool certified)
 {
     if (o->certified != certified)
@@ -190,9 +188,9 @@ static bool wants_pieces(const struct model_server *o, size_t i)
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-/* Returns whether the request at index i can be answered now. An observer's request must also wait
- * until the round is mixed (`mixed`): observers compare models of several peers, which must all be
- * taken after the mixing. */
+/* Returns whether the request for a model in slot i can be answered now. An observer's request must
+ * also wait until the model is mixed in this round (`mixed`): observers compare models of several
+ * peers, which must all be taken after the mixing. */
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return stands(o, i) && (mixed || !sessions_at(o->sessions, i)->observer);
@@ -203,8 +201,8 @@ static bool counts(const struct model_server *o, size_t i, bool mixed)
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    /* The loop clears *at_window if a request that can be answered is not for the start of a drift
-     * window. */
+    /* The loop sets *at_window to false if it finds an answerable request that is not for the start
+     * of a drift window. */
     *at_window = true;
     for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;
@@ -263,8 +261,9 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
                   wire_put_model(head, sizeof head, &m), model);
 }
 
-/* Writes to `out` what a joining peer has requested from model x: one piece of it, or one short random
- * projection (sketch) of each piece, by which the peer compares the models of several sources. */
+/* Writes to `out` what a joining peer has requested from model x: one piece of it, or one short
+ * random projection (sketch) of each piece, by which the peer compares the models of several
+ * sources. */
 static void fill_piece(const struct run_context *w, const struct model_server_piece *q,
                        const float *x, struct packet *out)
 {
@@ -384,7 +383,9 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
     bool at_window;
     model_server_copy_pieces(o, round);
     if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
-        return; /* `held` is not NULL: this step has sent a whole model. */
+        /* If `held` is not NULL, this step has already sent a whole model, and no step sends
+         * two. */
+        return;
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;

@@ -1,5 +1,5 @@
-/* peer/node/join/model_server.h -- sends this peer's model to members and observers that request it, as
- * a whole, in pieces, or as sketches.
+/* peer/node/join/model_server.h -- sends this peer's model to members and observers that request
+ * it, as a whole, in pieces, or as sketches.
  *
  *   request                     from        answered with
  *   --------------------------  ----------  -------------------------------------------------------
@@ -76,12 +76,12 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round);
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
 /* Returns whether a copy of the model at round `round` would answer a pending request. Sets
- * *at_window to true if all such requests are for the start of a drift window. */
+ * *at_window to true if all requests that it would answer are for the start of a drift window. */
 bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window);
 
 /* Sends `model`, a copy of the model at round `round`, to all sessions that requested this round or
- * an earlier one. If a drift window has just begun, also answers the requests for its start. Takes
- * ownership of the caller's reference to `model`. */
+ * an earlier one. If a drift window (a measurement of the consensus distance) has just begun, also
+ * answers the requests for its start. Takes ownership of the caller's reference to `model`. */
 void model_server_serve(struct model_server *o, struct packet *model, uint64_t round);
 
 /* Copies the current model, of round `round`, and answers all requests that this copy can answer.
@@ -91,7 +91,7 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
 
 /* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the
  * session has no pending request, has an answer in its send queue, or requested a later round. If
- * `any_round` is true, the requested round does not matter. No job may be running. */
+ * `any_round` is true, a request for a later round is answered, too. No job may be running. */
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
                             bool any_round);
 

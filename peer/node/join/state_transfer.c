@@ -12,8 +12,8 @@
 
 enum {
     NOBODY = PIECE_SOURCES, /* Index that means "no source". */
-    /* A new source may be LATE_ROUNDS plus an eighth of usual_round() rounds behind
-     * usual_round(). */
+    /* A new source may be behind the usual round (usual_round()) by at most LATE_ROUNDS plus an
+     * eighth of the usual round. */
     LATE_ROUNDS = 16
 };
 
@@ -30,14 +30,16 @@ enum source_state {
     /* The source did not answer open requests for STATE_TRANSFER_STALL_US. It gets no further
      * request until it sends a MODEL, it has a new session, or all connected sources are silent. */
     SOURCE_SILENT,
-    SOURCE_STRUCK /* The source is excluded, and its pieces are discarded. Final. */
+    /* The source is excluded for the rest of the fetch, and its pieces are discarded. */
+    SOURCE_STRUCK
 };
 
-/* A member that was asked for pieces. The entry stays when the session with the member ends. */
+/* A source: a member that was asked for pieces. The entry stays when the session with the member
+ * ends. */
 struct state_transfer_source
 {
-    uint32_t link;             /* Driver's number of the newest session with the member. */
-    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    uint32_t link;             /* Driver's number of the newest session with the source. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the source. */
     enum source_state state;
     /* True: sketches of the source's model have arrived, or were requested and may still arrive. */
     bool asked_own;
@@ -91,8 +93,8 @@ struct state_transfer
     int64_t begun_us, asked_us;
     struct
     {
-        /* Driver's number of the session, and index of the requested piece. If link is UINT32_MAX,
-         * the request has been answered. */
+        /* link: driver's number of the session of the request; UINT32_MAX: the request has been
+         * answered. piece: index of the requested piece. */
         uint32_t link, piece;
         /* key: 0 for a piece, else the key of the requested sketches. fetch: value of n_fetches
          * when the request was sent. */
@@ -148,7 +150,8 @@ static size_t n_floats(const struct state_transfer *f)
     return f->workshop->mixing.n_floats;
 }
 
-/* Returns the number of pieces that are judged by sketches: those of the model. */
+/* Returns the number of pieces of the model itself. Only these are judged by sketches, not the
+ * pieces of the outer momentum. */
 static size_t n_judged(const struct state_transfer *f)
 {
     return run_context_model_pieces(f->workshop);
@@ -284,8 +287,8 @@ static bool is_wanted(const struct state_transfer *f, const uint8_t *id)
     return false;
 }
 
-/* The search for members to call starts at an index that depends on this peer's identity. Peers
- * that join at the same time thus call different members. */
+/* The search for members to dial starts at an index that depends on this peer's identity. Peers
+ * that join at the same time thus dial different members. */
 void state_transfer_seek(struct state_transfer *f)
 {
     const struct members *members = f->env->members;
@@ -354,7 +357,8 @@ static void ask_the_silent(struct state_transfer *f)
 
 /* ---- questions ---- */
 
-/* Sends a MODEL_REQ to source k and remembers it. key: 0 for a piece, else that of the sketches. */
+/* Sends a MODEL_REQ to source k and stores the request in question[]. key: 0 to request a piece,
+ * else the key of the requested sketches. */
 static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key)
 {
     uint8_t out[32];
@@ -384,9 +388,9 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
     return false;
 }
 
-/* Returns the piece to request from source k. This is the first missing piece without an open
- * request. If there is none, it is the piece whose request to another source is the oldest, if
- * older than STATE_TRANSFER_PIECE_US. n_pieces: no piece. */
+/* Returns the index of the piece to request from source k: the first missing piece without an open
+ * request. If there is no such piece, returns the piece whose request to another source is the
+ * oldest and older than STATE_TRANSFER_PIECE_US. n_pieces: no piece. */
 static size_t next_piece(const struct state_transfer *f, size_t k)
 {
     size_t late = f->n_pieces;
@@ -492,7 +496,9 @@ static const char *take_sketches(struct state_transfer *f, size_t k, const struc
     struct state_transfer_source *s = &f->source[k];
     size_t n = n_judged(f) * PIECE_SKETCH;
     if (m->key != f->key || s->own != NULL)
-        return NULL; /* Not needed: the sketches are for an old key, or have arrived before. */
+        /* The sketches are not needed: their key is outdated, or this source has already sent
+         * sketches. */
+        return NULL;
     if (m->payload.n != n * sizeof *s->own)
         return "bad MODEL";
     float *own = malloc(m->payload.n);
@@ -569,7 +575,8 @@ static void ask_sketches(struct state_transfer *f)
     }
 }
 
-/* Returns whether all requested sketches have arrived, or the wait for them has timed out. */
+/* Returns whether the model can be judged: all requested sketches have arrived or have timed out.
+ * With fewer than two sets of sketches, the wait for further sources must be over, too. */
 static bool answered(const struct state_transfer *f)
 {
     int64_t waited_us = f->key != 0 ? f->env->now_us - f->asked_us : 0;
@@ -671,7 +678,8 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     ask_the_silent(f);
     if (!all_here(f)) {
         ask_pieces(f);
-        /* No source in the full table can be asked, so the next call must start a new fetch. */
+        /* All entries for sources are used, and no source can be asked, so the next call must start
+         * a new fetch. */
         if (!any_source(f) && f->n_sources == PIECE_SOURCES)
             state_transfer_drop(f);
         return false;
@@ -680,8 +688,8 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     return answered(f) && judge(f) == 0;
 }
 
-/* Returns the round that source s has reached: that of its last MODEL, or the round that its
- * session reports if it is higher. The source may have continued to train while other pieces
+/* Returns the round that source s has reached: that of its last MODEL or, if it is later, the round
+ * that the source's session reports. The source may have continued to train while other pieces
  * arrived. */
 static uint64_t round_now(const struct state_transfer *f, const struct state_transfer_source *s)
 {

@@ -54,7 +54,7 @@ struct state_transfer;
 /* A model that was fetched completely and accepted. */
 struct state_transfer_result
 {
-    const float *model; /* The model, in the format of mixing_take_model(). */
+    const float *model; /* The fetched model, in the format of mixing_take_model(). */
     /* Lower median of the rounds that the sources reported last. 0: no piece was requested from any
      * source. */
     uint64_t round;

@@ -20,9 +20,11 @@ enum {
 /* The column statistics that one process of one member has sent. */
 struct statistics_aggregation_said
 {
-    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member that the statistics describe. */
     uint64_t boot;             /* Boot id of the member's process. */
-    bool founds;               /* True: the member would create a run from the statistics. */
+    /* True: the member is configured to create the run from the column statistics of all
+     * members. */
+    bool founds;
     bool differs;    /* True: this peer's columns would not match a run that the member creates. */
     bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
     uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
@@ -45,14 +47,16 @@ struct statistics_aggregation
     /* For each session, by its index in the session table: serial number of the last entry that was
      * sent over it. */
     uint64_t told[NODE_LINKS_MAX];
-    /* Number of the session to which the entry of told[] with the same index applies. A session at
-     * this index with another number is new, and nothing was sent over it. */
+    /* Number of the session to which told[] at the same index applies. If the session table now has
+     * another number at this index, the session is new, and nothing was sent over it. */
     uint32_t number[NODE_LINKS_MAX];
-    /* look_us: node time of the next check for entries to forward and for the run. tell_us: node
-     * time of the next message about waiting. */
+    /* look_us: next node time at which statistics are forwarded and the creation of the run is
+     * tried. tell_us: node time of the next message about what this peer waits for. */
     int64_t look_us, tell_us;
-    bool gathers;  /* True: a live member is configured to create the run from the statistics. */
-    bool left_out; /* True: the warning that a member has other columns has been printed. */
+    bool gathers; /* True: a live member is configured to create the run from the statistics. */
+    /* True: the warning that a member's data have other columns than this peer's has been
+     * printed. */
+    bool left_out;
 };
 
 struct statistics_aggregation *statistics_aggregation_open(struct env *env, struct sessions *s)
@@ -196,8 +200,8 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 
 /* ---- forwarding ---- */
 
-/* Sends one entry over session l. Does nothing if the entry is about the member at the other end,
- * or arrived from it. Returns the number of bytes sent, or 0. */
+/* Sends the statistics *said of one member over session l. Does nothing if the other end is that
+ * member, or has sent them to this peer. Returns the number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct statistics_aggregation_said *said)
 {
@@ -214,8 +218,8 @@ static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
     return n;
 }
 
-/* Forwards entries that a session has not been sent yet. Each message contains the member's record,
- * because the receiver may not know the member. */
+/* Forwards over each session the statistics that were not sent over it yet. Each message contains
+ * the member's record, because the receiver may not know the member. */
 static void spread(struct statistics_aggregation *p)
 {
     for (size_t k = 0; k < sessions_slots(p->sessions); k++) {

@@ -25,7 +25,7 @@
 
 #include "peer/node/session/sessions.h"
 
-/* The stored statistics. */
+/* The column statistics of members that this peer has received. */
 struct statistics_aggregation;
 
 /* Returns an empty store, or NULL if memory is exhausted. The pointers are borrowed. */
@@ -46,10 +46,11 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
  * if *run was created. May end the node. */
 bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *run);
 
-/* Drops all stored statistics. Called once there is a run. */
+/* Drops all stored statistics. Called as soon as there is a run. */
 void statistics_aggregation_forget(struct statistics_aggregation *p);
 
-/* Returns whether a live member is configured to create a run from the statistics. */
+/* Returns whether a live member is configured to create the run from the members' column
+ * statistics. */
 bool statistics_aggregation_gathers(const struct statistics_aggregation *p);
 
 #endif

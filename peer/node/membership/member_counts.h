@@ -4,8 +4,8 @@
 
 #include "peer/node/env.h"
 
-/* Unless stated otherwise, the functions are O(1), because the member table keeps the counts. They
- * ignore members that are not accepted (gossip/members/endorsements.h). */
+/* The functions below ignore members that are not accepted (gossip/members/endorsements.h). They
+ * are O(1), because the member table keeps the counts. Exceptions are stated. */
 
 /* Returns the number of vertices of the topology, including this peer. */
 uint32_t member_counts_vertices(const struct env *v);
@@ -13,7 +13,7 @@ uint32_t member_counts_vertices(const struct env *v);
 /* Returns whether another member, accepted or not, is ALIVE. O(members). */
 bool member_counts_live(const struct env *v);
 
-/* Returns whether the record of another vertex has the state `state`. */
+/* Returns whether at least one other vertex of the topology has a record with the state `state`. */
 bool member_counts_some(const struct env *v, enum record_state state);
 
 /* Returns whether another member has ended its run, with or without a stored model. Such a member
@@ -25,7 +25,7 @@ bool member_counts_ended(const struct env *v);
  * has restarted, it needs a model from another member. */
 bool member_counts_end(const struct env *v);
 
-/* Returns whether another member that is neither dead nor has left has a stalled worker. */
+/* Returns whether another member has a stalled worker, and is neither dead nor has left. */
 bool member_counts_hang(const struct env *v);
 
 /* Returns whether at least one other member has ended its run, and each of the remaining members

@@ -29,19 +29,22 @@ struct quorum
     struct quorum_member *initial;
     uint32_t n, cap;
     bool begun;         /* True: training has begun. */
-    uint32_t n_members; /* Number of voters. */
+    uint32_t n_members; /* Number of voters. The quorum is a share of this number. */
     uint32_t n_live;    /* Number of members that are present now, this peer included. */
     uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
-    /* The versions of the member table and the state for which n_members and n_live were
-     * counted. */
+    /* The versions of the member table, and the state of the quorum, for which n_members and n_live
+     * were counted. */
     struct
     {
         uint64_t changes, view;
         enum quorum_state state;
     } counted;
     enum quorum_state state;
-    int64_t since_us; /* Beginning of the present state, as struct quorum_status defines it. */
-    /* Length of the last period in the state HELD, in microseconds. Set when that period ends. */
+    /* Node time at which the present state began, with the exception that struct quorum_status
+     * describes. */
+    int64_t since_us;
+    /* Length of the last period in the state HELD (too few members), in microseconds. Set when the
+     * period ends. */
     int64_t held_us;
 };
 
@@ -58,7 +61,7 @@ void quorum_close(struct quorum *q)
 }
 
 /* Returns whether a member counts as present. A member whose model is final counts even if it is
- * dead, because it has done its whole part of the run. */
+ * dead, because it has completed the run. */
 static bool lives(const struct member *m)
 {
     return m->counts
@@ -82,8 +85,8 @@ void quorum_begin(struct quorum *q, int64_t now_us)
 
 uint32_t quorum_needed(uint32_t n_members, double share)
 {
-    /* Without the subtraction of 1e-9, rounding errors could raise the result: 0.07 * 100 is above
-     * 7 in floating point, and would be rounded up to 8. */
+    /* Rounding errors could raise the result, so 1e-9 is subtracted: 0.07 * 100 is above 7 in
+     * floating point, and would be rounded up to 8. */
     double needed = ceil(share * n_members - 1e-9);
     return needed < 1 ? 1 : (uint32_t)needed;
 }
@@ -104,9 +107,10 @@ bool quorum_replaced(const struct members *all, const struct member *m)
     return !lives(m) && is_present(all, m->record->name);
 }
 
-/* Counts the present members, this peer included. In the state THERE a single suspect counts as
- * present, because most suspects are heard again within seconds. Two suspects at once do not count,
- * because the network has probably failed. In the other states a suspect never counts. */
+/* Counts the present members, this peer included. In the state THERE (enough members) a single
+ * suspect counts as present, because most suspects are heard again within seconds. Two suspects at
+ * once do not count, because the network has probably failed. In the other states a suspect never
+ * counts. */
 static uint32_t count_live(const struct quorum *q, const struct members *m)
 {
     uint32_t n_live = 0, n_suspects = 0;
@@ -199,8 +203,8 @@ const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
 
 /* ---- the voters ---- */
 
-/* Returns whether member e, which is no initial member, is present and has the name of an initial
- * member that is absent. O(initial members). */
+/* Returns whether member e, which is not an initial member, is present and has the name of an
+ * absent initial member. O(initial members). */
 static bool takes_over(const struct quorum *q, const struct members *m, const struct member *e)
 {
     for (uint32_t i = 0; i < q->n && lives(e); i++) {
@@ -214,7 +218,8 @@ static bool takes_over(const struct quorum *q, const struct members *m, const st
     return false;
 }
 
-/* Returns whether member e of the table may still vote if it is an initial member. */
+/* Returns whether member e of the table could still be a voter: it is accepted, not refused, and
+ * has not left. */
 static bool stays(const struct member *e)
 {
     return e->counts && !e->refused && e->record->state != RECORD_LEFT;
@@ -264,9 +269,10 @@ static void count(struct quorum *q, const struct members *m)
     q->n_live = count_live(q, m);
 }
 
-/* Sets the time at which the current state began. If the state was THERE only for a short time, the
- * earlier time in HELD still counts for --quorum-timeout. Otherwise a member that returns briefly
- * again and again could stop the training of all other members without a time limit. */
+/* Sets the time at which the current state began. If the state was THERE (enough members) only for
+ * a short time, the time spent in HELD (too few) before it counts for --quorum-timeout, too.
+ * Otherwise a member that returns briefly again and again could stop the training of all others
+ * without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;

@@ -48,31 +48,32 @@
 
 #include "gossip/members/members.h"
 
-/* State of the quorum: see the table at the top of this file. */
+/* State of the quorum: enough members (THERE), too few (HELD), or too few for longer than
+ * --quorum-timeout (RESIGNED). */
 enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 
 /* The quorum of one node: the initial members, and how many members are present now. */
 struct quorum;
 
-/* The counts of the last quorum_look(), and the state since then. */
+/* The counts of present members at the last quorum_look(), and the quorum's state since then. */
 struct quorum_status
 {
     enum quorum_state state;
-    /* Node time at which the state began, in microseconds. If a short time in THERE interrupts
-     * HELD, the time in HELD before the interruption counts, too, and this value is earlier by that
-     * time. */
+    /* Node time at which the state began, in microseconds. If the state was THERE for only a short
+     * time between two periods of HELD, the length of the first period is subtracted, because both
+     * count for --quorum-timeout. */
     int64_t since_us;
     uint32_t n_initial; /* Number of initial members that this peer knows. */
-    uint32_t n_members; /* Number of voters. */
+    uint32_t n_members; /* Number of voters. The quorum is a share of this number. */
     uint32_t n_live;    /* Number of members that are present now, this peer included. */
 };
 
-/* Returns a quorum without initial members before the start of training, or NULL if memory is
+/* Returns a quorum without initial members, for a peer that has not begun to train. NULL: memory is
  * exhausted. */
 struct quorum *quorum_open(void);
 /* Frees *q. NULL is allowed. */
 void quorum_close(struct quorum *q);
-/* Begins training. Called once. */
+/* Called once, when this peer begins to train. */
 void quorum_begin(struct quorum *q, int64_t now_us);
 
 /* Updates the list of initial members, and which of them have departed. Must be called after each
@@ -80,9 +81,9 @@ void quorum_begin(struct quorum *q, int64_t now_us);
  * log members) after a change, else O(1). */
 int quorum_follow(struct quorum *q, const struct members *m);
 
-/* Updates the state and returns whether it has changed. `share`: --quorum, from 0 to 1.
- * patience_us: --quorum-timeout. Before quorum_begin() the state is always QUORUM_THERE.
- * O(members^2) after a change of the member table, else O(1). */
+/* Updates the state of the quorum, and returns whether it has changed. `share`: --quorum, from 0 to
+ * 1. patience_us: --quorum-timeout, in microseconds. Before quorum_begin() the state is always
+ * QUORUM_THERE. O(members^2) after a change of the member table, else O(1). */
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
