@@ -1,4 +1,5 @@
-/* peer/node/finish/evidence.c -- adds up sketches, and computes the consensus distance from them. */
+/* peer/node/finish/evidence.c -- adds up sketches of models, and computes the consensus distance
+ * from them. */
 #include "peer/node/finish/evidence.h"
 
 #include <math.h>

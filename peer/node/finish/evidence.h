@@ -10,17 +10,17 @@
 
 #include "gossip/exchange/tree_aggregation.h"
 
-/* Sum over the models of n peers. */
+/* Sums over the models of n peers, from which their consensus distance follows. */
 struct finish_evidence
 {
     uint32_t n;           /* Number of models. 0: the other fields are 0. */
-    float mean[SKETCH_K]; /* Mean of the sketches. */
-    double dist2;         /* Sum of |s - mean|^2 over the n sketches. */
+    float mean[SKETCH_K]; /* Mean of the sketches of the n models. */
+    double dist2;         /* Sum of |s - mean|^2 over the sketches s of the n models. */
     double norm2;         /* Sum of |x|^2 over the n models. */
     uint64_t hash;        /* Hash of the models if all are equal. 0: they differ. */
 };
 
-/* Sets *e to the evidence of one model. hash: not 0. */
+/* Sets *e to the evidence of one model. hash: hash of the model, not 0. */
 void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
                         uint64_t hash);
 /* Adds the evidence *b to *a. O(SKETCH_K). */

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINKS_MAX = 256 /* Maximum number of sessions. */ };
+enum { LINKS_MAX = 256 /* Maximum number of sessions to which a wave is sent. */ };
 
 /* The bits of a ballot's number from ATTEMPT_SHIFT on are the number of its attempt, so that
  * ballots of a later attempt are higher. The lower bits count the ballots of the attempt, up to
@@ -30,33 +30,33 @@ enum { LINKS_MAX = 256 /* Maximum number of sessions. */ };
 enum { ATTEMPT_SHIFT = 32 };
 #define COUNT_MAX (UINT64_C(1) << 31)
 
-/* Flags of a member in the list of a REPORT or an ACCEPTED. */
+/* Flags of a member in the list of members of a REPORT or an ACCEPTED message. */
 enum {
     FLAG_WITHIN = 1,
     FLAG_VOTES = 2,
     FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
-    FLAG_ABSENT = 8   /* The member has not answered. This flag is never sent. */
+    FLAG_ABSENT = 8   /* The member has not answered the wave. This flag is never sent. */
 };
 
-/* The wave in which this peer takes part. */
+/* The wave (ASK or PROPOSE message that all peers pass on) in which this peer takes part. */
 struct wave
 {
-    bool runs; /* True: at least one link has not answered yet. */
+    bool runs; /* True: at least one link has not answered the wave yet. */
     bool root; /* True: this peer coordinates the ballot. */
     struct wire_ballot ballot;
     bool proposes;    /* True: this is the second wave of the ballot (PROPOSE). */
     uint32_t parent;  /* Link from which the wave came. Unused at the root. */
     int64_t begun_us; /* Node time at which the wave reached this peer. */
-    size_t n_pending; /* Number of links that have not answered. */
+    size_t n_pending; /* Number of links that have not answered the wave. */
     uint32_t pending[LINKS_MAX];
 
-    /* Highest ballot promised, and highest ballot with an accepted proposal, of this peer and the
-     * peers whose answers have arrived. */
+    /* Highest ballot that was promised, and highest ballot whose proposal was accepted, by this
+     * peer or by peers whose answers have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
     uint32_t n_mixing;
     struct finish_evidence evidence;
-    size_t n_members; /* Number of bytes of the list of members. */
+    size_t n_members; /* Length of `members`, the list of the members that answered, in bytes. */
     uint8_t members[WIRE_FINISH_MEMBERS_MAX];
     size_t n_proposal;
     /* The accepted proposal of the highest ballot among the answers. */
@@ -69,8 +69,9 @@ struct finish
     struct finish_view view;
     uint32_t attempt; /* Number of the current attempt. All earlier attempts were aborted. */
     bool frozen;
-    int64_t frozen_us; /* Node time of finish_freeze(). */
-    /* Evidence of this peer's model. own.n is 0: the model is not within the target. */
+    int64_t frozen_us; /* Node time at which this peer's model was frozen (finish_freeze()). */
+    /* Evidence of this peer's model. own.n is 0: the distance of the model is not within the
+     * target. */
     struct finish_evidence own;
 
     /* Acceptor: the highest ballot that this peer has promised, and the ballot of the proposal that
@@ -80,8 +81,8 @@ struct finish
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* The next two values were stored by the last process of this peer that reported a model: the
-     * hash of this model (0: none was reported), and its value of `earlier`. */
+    /* The last process of this peer that reported a model has stored the hash of the model in
+     * reported_hash (0: none was reported), and its value of `earlier` in reported_earlier. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -240,8 +241,9 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     if (evidence == NULL)
         return;
     f->own = *evidence;
-    /* This process has the same model as an earlier process, bit for bit. It has taken the stored model
-     * back, or it has computed the model again from a checkpoint in lock step. */
+    /* An earlier process of this peer has reported the same model, bit for bit. The model was read
+     * from disk, or was computed again from a checkpoint in lock step. This peer may therefore
+     * report the model in every ballot above the `earlier` of that process. */
     if (finish_has_reported(f, evidence))
         f->earlier = f->reported_earlier;
 }
@@ -347,8 +349,8 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
         enter(f, f->attempt + 1);
     } else {
         take_certificate(f, (struct bytes){p, n});
-        /* The certificate is stored, so that a later process of this peer can end with it after the
-         * other peers have exited. */
+        /* The certificate is stored, because a later process of this peer may need it to end its
+         * run after the other peers have exited. */
         if (f->promised.number > 0 && !f->mute)
             (void)keep_promise(f);
     }
@@ -357,9 +359,8 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 
 /* ---- the acceptor ---- */
 
-/* Returns whether this peer may report its model in this ballot, and prepares the report. It must
- * not if the ballot is not above `earlier`, because an earlier process may have reported another
- * model in it. */
+/* Returns whether this peer may report its model in `ballot`, and prepares the report. Up to ballot
+ * `earlier`, an earlier process may have reported another model, so the report is not allowed. */
 static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
@@ -369,10 +370,9 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* Adds to the answer to an ASK that this peer still mixes, if so. Returns FLAG_OVERDUE if it is
- * stranded, or if it has mixed for more rounds since the first ASK than a run without faults needs;
- * else 0. Rounds are counted, not seconds, because their duration depends on the model and the
- * links. */
+/* If this peer still mixes, counts it in the answer to an ASK. Returns FLAG_OVERDUE if all
+ * neighbours have ended, or if this peer has mixed for more rounds since the first ASK than a run
+ * without faults needs; else 0. The limit counts rounds, because the duration of a round varies. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -386,7 +386,7 @@ static uint8_t add_mixing(struct finish *f)
     return v->stranded || late ? FLAG_OVERDUE : 0;
 }
 
-/* Adds this peer to the answer. FLAG_VOTES says whether it has promised the ballot (ASK) or
+/* Adds this peer to the answer. FLAG_VOTES says whether this peer has promised the ballot (ASK) or
  * accepted the proposal (PROPOSE). */
 static void add_self(struct finish *f, const struct wire_finish *m)
 {
@@ -430,8 +430,8 @@ static void add_self(struct finish *f, const struct wire_finish *m)
 
 /* ---- waves ---- */
 
-/* Fills *m with the answer of this peer: the sum of the answers that it received in the wave, and
- * its own. */
+/* Fills *m with this peer's answer to the wave: the sum of the answers that it received, and its
+ * own. */
 static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K])
 {
     const struct wave *w = &f->wave;
@@ -462,7 +462,8 @@ static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mea
 
 static void finish_root(struct finish *f);
 
-/* All links have answered: answers the parent, or lets the coordinator continue. */
+/* Called when all links have answered the wave. Answers the parent or, at the coordinator,
+ * continues the ballot. */
 static void complete_wave(struct finish *f)
 {
     struct wire_finish m;
@@ -484,8 +485,8 @@ static void stand_back(struct finish *f)
     f->next_us = f->view.now_us + (1 + (int64_t)f->view.rank) * FINISH_TAKEOVER_US;
 }
 
-/* Begins a wave at this peer: adds this peer's answer, and passes the message on. parent NULL: this
- * peer is the root. */
+/* Begins a wave (ASK or PROPOSE) at this peer: adds this peer's answer, and passes the message on.
+ * parent NULL: this peer is the coordinator. */
 static void begin_wave(struct finish *f, const struct wire_finish *m, const uint32_t *parent)
 {
     struct wave *w = &f->wave;
@@ -522,7 +523,8 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
         complete_wave(f);
 }
 
-/* Removes `link` from the links that have not answered. Returns false if it is not one of them. */
+/* Removes `link` from the links that have not answered the wave. Returns false if it is not one of
+ * them. */
 static bool take_pending(struct wave *w, uint32_t link)
 {
     for (size_t i = 0; w->runs && i < w->n_pending; i++)
@@ -557,8 +559,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
     finish_evidence_add(&w->evidence, &e);
 }
 
-/* Adds the answer of a link. If there is no room for the answer's list of members, the sum is
- * marked as partial. */
+/* Adds the answer of a link to the sum. If the answer's list of members does not fit, marks the sum
+ * as partial and drops the rest of the answer. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -596,9 +598,9 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
     return true;
 }
 
-/* Handles an ASK or a PROPOSE. The same message (a wave) may arrive over several links. This peer takes
- * part when it arrives first, and later answers the link over which it came first. If the peer already takes part in the wave, or in a later one, it answers
- * the link only with the ballot that it has promised. */
+/* Handles an ASK or a PROPOSE, a *wave* that may arrive over several links. At its first arrival
+ * this peer takes part, and later answers the link. At a further arrival, or if this peer takes
+ * part in a later wave, the answer contains only the ballot that this peer has promised. */
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
@@ -695,8 +697,8 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the flags of the member with this key in the sum of the wave. FLAG_ABSENT: the sum does
- * not contain the member. */
+/* Returns the flags of the member with this key in the summed answers. FLAG_ABSENT: the member has
+ * not answered. */
 static uint8_t flags_of(const struct wave *w, uint64_t key)
 {
     struct bytes list = {w->members, w->n_members};
@@ -708,9 +710,8 @@ static uint8_t flags_of(const struct wave *w, uint64_t key)
     return FLAG_ABSENT;
 }
 
-/* Fills *p with the members of the run. Returns whether a quorum of voters has all bits of `flags` in
- * the answers that this wave has collected. Members with FLAG_WITHIN get the status
- * FINISH_WITHIN. */
+/* Fills *p with the members of the run. Returns whether a quorum of voters has all bits of `flags`
+ * in the answers to the wave. Members with FLAG_WITHIN get the status FINISH_WITHIN. */
 static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t flags)
 {
     const struct wave *w = &f->wave;
@@ -740,8 +741,8 @@ static void begin_ballot(struct finish *f)
     begin_wave(f, &m, NULL);
 }
 
-/* Begins the second wave of the ballot, with the proposal p[0..n). The bytes may be those of the
- * wave itself, so they are copied first. */
+/* Begins the second wave of the ballot (PROPOSE) with the proposal p[0..n). p may point into
+ * f->wave, which is overwritten, so the bytes are copied first. */
 static void propose(struct finish *f, const uint8_t *p, size_t n)
 {
     uint8_t copy[WIRE_FINISH_PROPOSAL_MAX];
@@ -764,8 +765,8 @@ static bool is_silent(const struct wave *w, const struct finish_member *m)
     return m->status == FINISH_OUTSIDE && (flags_of(w, m->key) & FLAG_ABSENT) != 0;
 }
 
-/* Returns whether a member that has ended its run has not answered. The session with the member may
- * be lost only briefly, so the coordinator should ask again. */
+/* Returns whether any member has ended its run, but has not answered this wave. Its session may be
+ * lost only briefly, so the coordinator should ask again. */
 static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -774,8 +775,8 @@ static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
     return false;
 }
 
-/* Returns whether members still mix, and all of them are overdue. A member that is only slow is not
- * overdue (add_mixing()), because one round may take minutes. */
+/* Returns whether members still mix, and all of them are overdue. A slow member is not overdue,
+ * because add_mixing() counts rounds: one round may take minutes. */
 static bool all_overdue(const struct wave *w)
 {
     struct bytes list = {w->members, w->n_members};
@@ -800,9 +801,9 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator waits: for more answers, or for members that have not ended. A
- * member that has ended outside the target exits at once, so the wait for missing answers is
- * short. */
+/* Returns whether the coordinator waits for more answers, or for members that have not ended. A
+ * member that ended outside the target exits at once, so the wait for missing answers is short
+ * (FINISH_ANSWERS_US). */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
@@ -812,7 +813,7 @@ static bool awaits_members(const struct finish *f, const struct finish_proposal 
                || (lacks && f->view.now_us - f->frozen_us <= FINISH_ANSWERS_US));
 }
 
-/* Called at the root when all answers to an ASK have arrived. */
+/* Called at the coordinator when all answers to an ASK have arrived. */
 static void end_ask(struct finish *f)
 {
     struct wave *w = &f->wave;
@@ -834,8 +835,8 @@ static void end_ask(struct finish *f)
         p->n = 0;
     else if (!certifies)
         return;
-    /* A member that had finished and does not answer was killed or cut off. Nothing is known about the
-     * distance of its model. */
+    /* A member that had finished and does not answer was killed or cut off. Nothing is known about
+     * the distance of its model. */
     for (uint32_t i = 0; i < p->n; i++)
         if (is_silent(w, &p->member[i]))
             p->member[i].status = FINISH_DEAD;
@@ -849,8 +850,8 @@ static int64_t retry_us(const struct finish *f)
     return FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3);
 }
 
-/* Called at the root when all answers of its wave have arrived. Continues with the next wave,
- * decides, or lets a higher ballot go first. */
+/* Called at the coordinator when all answers to its wave have arrived. Continues with the next
+ * wave, decides, or lets a higher ballot go first. */
 static void finish_root(struct finish *f)
 {
     struct wave *w = &f->wave;
@@ -891,8 +892,8 @@ static int64_t due_us(const struct finish *f)
 int64_t finish_update(struct finish *f, const struct finish_view *v)
 {
     f->view = *v;
-    /* A mute peer must not coordinate: after its next restart it could use the same ballot numbers
-     * again. */
+    /* A mute peer, whose promise is not on disk, must not coordinate. After its next restart it
+     * could use the same ballot numbers again. */
     if (f->decided || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
     if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))

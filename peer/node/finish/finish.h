@@ -34,7 +34,8 @@ struct finish_owner
      * smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
     /* Stores the promise of this peer durably, n bytes. Returns false if this failed; the peer then
-     * neither votes nor coordinates any more. The next process of this peer gives the bytes to finish_open(). */
+     * neither votes nor coordinates any more. The next process of this peer gives the bytes to
+     * finish_open(). */
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
 };
 
@@ -52,7 +53,7 @@ struct finish_view
      * the peer only evaluates or stores its final model. */
     bool mixes;
     bool stranded;     /* True: this peer mixes, but all its neighbours have ended. */
-    uint64_t n_rounds; /* Number of rounds of its consensus phase that this peer has done. */
+    uint64_t n_rounds; /* Number of rounds of the consensus phase that this peer has done. */
     /* In a run without faults: largest number of rounds that this peer mixes after another peer has
      * frozen its model. */
     uint64_t max_rounds;
@@ -72,22 +73,24 @@ enum {
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,
     /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
-    FINISH_ATTEMPTS = 4 /* Maximum number of attempts. The last attempt does not abort. */
+    /* Maximum number of attempts to end the run. The last one cannot be aborted. */
+    FINISH_ATTEMPTS = 4
 };
 
 /* Creates the protocol's state for a peer that has not ended its run. promise: the bytes that an
- * earlier process of this peer stored last, or empty. After a promise that is unreadable, this peer
+ * earlier process of this peer stored last, or empty. If the bytes are unreadable, this peer
  * neither votes nor coordinates. Returns NULL if memory is exhausted. */
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise);
 /* Frees the state of the protocol. NULL is allowed. */
 void finish_close(struct finish *f);
 
 /* Records that this peer's model is frozen, that is, final and stored. `evidence`: evidence of the
- * model, if the peer ended within the target (FINISH_WITHIN). NULL: the peer did not
- * (FINISH_OUTSIDE). Called at most once in each attempt. */
+ * model if its distance is within the target (FINISH_WITHIN), else NULL (FINISH_OUTSIDE). Called at
+ * most once in each attempt. */
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
-/* Records the view for all later calls, and coordinates a ballot if this is due. Returns the node
- * time at which it must be called again. INT64_MAX: not before the next event. */
+/* Stores a copy of *v, the state of the node, for all later calls. Coordinates a ballot if this is
+ * due. Returns the node time at which it must be called again. INT64_MAX: not before the next
+ * event. */
 int64_t finish_update(struct finish *f, const struct finish_view *v);
 /* Handles a message from the peer at the other end of `link`. Invalid contents are ignored. Returns
  * false if the contents violate the protocol. */
@@ -99,15 +102,16 @@ void finish_link_down(struct finish *f, uint32_t link);
 
 /* Returns the certificate, or NULL if it is not known. Valid until finish_close(). */
 const struct finish_proposal *finish_certificate(const struct finish *f);
-/* Returns whether the certificate covers the model that this process has frozen. If it lists this
- * peer as within, it may mean the model of an earlier process instead. A process whose stored
- * promise was lost cannot tell and returns false. O(log n). */
+/* Returns whether the certificate covers the model that this process has frozen. FINISH_WITHIN for
+ * this peer is not enough, because the certificate may be about the model of an earlier process. If
+ * the stored promise was lost, the result is false. O(log n). */
 bool finish_covers(const struct finish *f);
-/* Returns the hash of the model that this peer has reported as within the target, as the stored
- * promise says. 0: no process of this peer has reported a model, or the bytes are no promise. */
+/* Returns the hash of the model that this peer has reported as within the target distance, read
+ * from a stored promise. 0: no process of this peer has reported a model, or the bytes are no
+ * promise. */
 uint64_t finish_reported_hash(struct bytes promise);
-/* Returns whether an earlier process of this peer has reported the model of this evidence as within
- * the target. */
+/* Returns whether an earlier process of this peer has already reported the model that *e describes
+ * as within the target distance. */
 bool finish_has_reported(const struct finish *f, const struct finish_evidence *e);
 /* Returns the number of the current attempt, from 0. All earlier attempts were aborted. If the
  * number has increased, the model of this peer is not frozen any more. */
@@ -115,10 +119,11 @@ uint32_t finish_attempt(const struct finish *f);
 /* Returns whether this peer, or an earlier process of it, may have promised a ballot. Such a peer
  * must stay a voter, so it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);
-/* Returns whether this peer neither votes nor coordinates, because its promise could not be stored or
- * read. */
+/* Returns whether this peer neither votes nor coordinates, because its promise could not be stored
+ * or read. */
 bool finish_is_mute(const struct finish *f);
-/* Returns the last node time at which a wave reached this peer, or its model was frozen. */
+/* Returns the last node time at which a message of a ballot (a wave) reached this peer, or at which
+ * its model was frozen. */
 int64_t finish_heard_us(const struct finish *f);
 /* Returns the number of ballots that this peer has coordinated. */
 uint64_t finish_ballots(const struct finish *f);

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { HEAD = 8 + FINISH_BALLOT /* Bytes before the first member. */ };
+/* Number of bytes of an encoded proposal before its first member. */
+enum { HEAD = 8 + FINISH_BALLOT };
 
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES])
 {

@@ -21,7 +21,8 @@ enum finish_status {
     /* The certificate covers the member: its model is frozen, and it ended its consensus phase when
      * its neighbours had confirmed that all peers are under --final-drift. */
     FINISH_WITHIN,
-    FINISH_OUTSIDE, /* The member's model is frozen, but it did not end within the target. */
+    /* The member's model is frozen, but not known to be within the target distance. */
+    FINISH_OUTSIDE,
     FINISH_MIXING,  /* The member is alive and has not ended its run. */
     FINISH_STALLED, /* The member is alive and its worker hangs. */
     FINISH_FAILED,  /* The member ended its run, but could not store its model. */
@@ -41,26 +42,27 @@ struct finish_proposal
     /* Consensus distance relative to the norm of the mean model. Infinite: unknown. */
     double distance;
     double mean_norm; /* Norm of the mean model. */
-    /* Ballot in which the proposal was made. A later ballot that adopts the proposal keeps this
-     * value. The proposal is about the models that were reported in this ballot. */
+    /* Ballot in which the proposal was made, about the models that were reported in it. A later
+     * ballot that adopts the proposal keeps this value. */
     struct wire_ballot origin;
     uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. 0: abort the attempt. */
-    struct finish_member member[WIRE_MEMBERS_MAX]; /* Sorted by key. */
+    struct finish_member member[WIRE_MEMBERS_MAX]; /* The members, sorted by key. */
 };
 
 enum { FINISH_BALLOT = 8 + WIRE_ID_BYTES /* Number of bytes of an encoded ballot. */ };
 
 /* Encodes a ballot: its number, little-endian, and the identity. Returns the end of the bytes. */
 uint8_t *finish_put_ballot(uint8_t *out, const struct wire_ballot *b);
-/* Decodes FINISH_BALLOT bytes. Returns the end of the bytes. */
+/* Decodes a ballot of FINISH_BALLOT bytes. Returns the end of the bytes. */
 const uint8_t *finish_get_ballot(const uint8_t *p, struct wire_ballot *b);
 
 /* Returns the first 8 bytes of an identity as a number, the first byte highest. */
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
 
-/* Reads entry i of a list of members (struct wire_finish). Returns its key and sets *flags. */
+/* Reads entry i of the list of members in a message (struct wire_finish). Returns the member's key
+ * and sets *flags. */
 uint64_t finish_entry(struct bytes list, uint32_t i, uint8_t *flags);
-/* Writes an entry at `out`, WIRE_FINISH_ENTRY bytes. */
+/* Writes the entry of one member in a list of members to `out`, WIRE_FINISH_ENTRY bytes. */
 void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */

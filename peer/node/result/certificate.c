@@ -14,21 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The distance in a certificate is estimated from sketches. For two models the relative error of
- * the estimate is 4.5 % rms, and less for more models. An estimate below this factor times the
- * target is therefore 3 standard deviations below the target. */
+/* The distance in a certificate is estimated from sketches. For two models the relative error is
+ * 4.5 % rms, and less for more models. An estimate of 0.85 times the target is therefore 3 standard
+ * deviations below the target. */
 const double certificate_margin = 0.85;
 
-/* A peer may mix for this many rounds, plus twice its eccentricity, after another peer has ended.
- * In lock step without faults two peers end at most as many rounds apart as their eccentricities
- * differ. MIXING_ROUNDS are added for exchanges that are half done. */
+/* A peer may mix for MIXING_ROUNDS rounds, plus twice its eccentricity, after another peer has
+ * ended. In lock step without faults two peers end at most as many rounds apart as their
+ * eccentricities differ. MIXING_ROUNDS more are allowed for exchanges that are half done. */
 enum { MIXING_ROUNDS = 16 };
 
 struct run_certificate
 {
-    struct finish *finish;        /* State of the finish protocol. NULL: not needed yet. Owned. */
-    uint32_t attempt;             /* Number of the attempt that this peer follows. */
-    enum certificate_model model; /* This peer's model in this attempt. */
+    struct finish *finish; /* State of the finish protocol. NULL: not needed yet. Owned. */
+    /* Number of the attempt of the finish protocol that this peer follows. */
+    uint32_t attempt;
+    enum certificate_model model; /* State of this peer's model in the attempt `attempt`. */
     int64_t frozen_us;            /* Node time at which the model was frozen. */
     int64_t wake_us;              /* Node time at which certificate_update() is due. */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
@@ -62,8 +63,9 @@ bool certificate_applies(const struct node *n)
     return n->workshop.ready && run->final_drift > 0 && run->tolerate == 0;
 }
 
-/* Returns the longest wait for a certificate. Other members may wait for the quorum for
- * --quorum-timeout before they end. */
+/* Returns for how long this peer waits for a certificate at most, in microseconds. The wait must be
+ * longer than --quorum-timeout, because other members may wait that long for the quorum before they
+ * end their run. */
 static int64_t limit_us(const struct node *n)
 {
     return n->env.config.patience_us + SCHEDULE_STALL_US;
@@ -158,8 +160,8 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
 
 /* ---- events ---- */
 
-/* Returns the state of the protocol, and creates it at the first call. NULL: memory is exhausted,
- * and the node ends. */
+/* Returns the state of the finish protocol, which is created at the first call. NULL: memory is
+ * exhausted, and the node ends. */
 static struct finish *protocol(struct node *n)
 {
     struct finish_owner owner = {.self = n,
@@ -201,8 +203,8 @@ static const struct member *coordinator(const struct node *n)
     return first;
 }
 
-/* Dials the coordinator if no wave reaches this peer. Sessions that no edge needs are closed during
- * training, so this peer may have no session by which a wave can reach it. */
+/* Dials the coordinator if no message of its ballots (wave) arrives. Sessions that no edge needs
+ * are closed during training, so perhaps no session leads from the coordinator to this peer. */
 static void look_for_coordinator(struct node *n)
 {
     int64_t heard_us = finish_heard_us(n->certificate->finish);
@@ -213,13 +215,13 @@ static void look_for_coordinator(struct node *n)
         sessions_call(n->sessions, m->record->id, heard_us);
 }
 
-/* Passes what the node knows (struct finish_view) to the protocol. */
+/* Passes the state of the node (struct finish_view) to the finish protocol. */
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
     const struct phases_status ph = phases_status(n->phases);
-    /* The coordinator waits for other members for at most 2/3 of the limit. The rest of the time is
-     * for the ballots. */
+    /* The coordinator waits for other members for at most 2/3 of limit_us(), so that time for the
+     * ballots is left. */
     struct finish_view v = {.now_us = n->env.now_us,
                             .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
                             .stranded = ph.phase == NODE_CONSENSUS && ph.stranded,
@@ -250,9 +252,9 @@ void certificate_freeze(struct node *n)
     struct finish *f = protocol(n);
     if (f == NULL)
         return;
-    /* A model that this process took back after a restart is within the target if an earlier
+    /* A model that this process read from disk after a restart is within the target if an earlier
      * process of this peer has reported it so. A peer that was absent at the end (`away`) has a
-     * model of training only. */
+     * model that was not mixed in the consensus phase. */
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
     bool within =
@@ -286,9 +288,9 @@ static void follow_attempt(struct node *n)
         phases_reopen(n->phases, attempt);
 }
 
-/* Handles a certificate that does not cover the final model of this peer, although the model is within
- * the target. If a connected member has a model that the certificate covers, this peer's model is no
- * longer final, and the peer fetches that member's model. */
+/* Handles a certificate that does not cover the final model of this peer, although the model is
+ * within the target. If a connected member has a model that the certificate covers, this peer's
+ * model is no longer final, and the peer fetches that member's model. */
 static void follow_certificate(struct node *n)
 {
     if (n->certificate->model != CERTIFICATE_WITHIN || job_is_running(n->job)

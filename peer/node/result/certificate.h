@@ -16,11 +16,13 @@ struct wire_message;
 /* State of the certificate of one node. */
 struct run_certificate;
 
-/* This peer's model in the current attempt of the finish protocol. */
+/* State of this peer's model in the current attempt of the finish protocol. */
 enum certificate_model {
-    CERTIFICATE_MIXING,  /* The model still changes. */
-    CERTIFICATE_OUTSIDE, /* Frozen, and not known to be within the target by this peer's bound. */
-    CERTIFICATE_WITHIN   /* Frozen and within the target by this peer's bound. */
+    CERTIFICATE_MIXING, /* The model still changes. */
+    /* The model is frozen, and not known to be within the distance --final-drift. */
+    CERTIFICATE_OUTSIDE,
+    /* The model is frozen, and this peer's bound on its distance is at most --final-drift. */
+    CERTIFICATE_WITHIN
 };
 
 /* A distance in a certificate counts as within the target if it is at most this factor times
@@ -43,22 +45,24 @@ void certificate_freeze(struct node *n);
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
-/* Handle the start and the end of a session with a peer. */
+/* These two functions handle the start and the end of a session with a peer. */
 void certificate_met(struct node *n, const struct link *l);
 void certificate_lost(struct node *n, const struct link *l);
 
 /* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. If
  * so, the peer stays a voter, and must not announce that it leaves. */
 bool certificate_has_voted(const struct node *n);
-/* Returns whether this peer's model is frozen, and within the target. */
+/* Returns whether this peer's model is frozen in the current attempt and, if so, whether it is
+ * within the target --final-drift. */
 enum certificate_model certificate_model(const struct node *n);
-/* Returns the node time at which certificate_update() must be called again. INT64_MAX: none. */
+/* Returns the node time at which certificate_update() must be called again. INT64_MAX: no such time
+ * is set. */
 int64_t certificate_wake_us(const struct node *n);
 /* Lists the members of the run and the voters among them, as the finish protocol sees them.
  * O(members). */
 void certificate_members(const struct node *n, struct finish_proposal *out);
-/* Returns the number of the current attempt (finish_attempt()). UINT32_MAX: this process has taken no
- * part in the finish protocol yet. */
+/* Returns the number of the current attempt (finish_attempt()). UINT32_MAX: this process has taken
+ * no part in the finish protocol yet. */
 uint32_t certificate_attempt(const struct node *n);
 /* Returns the certificate of the run, or NULL if this peer does not know one. */
 const struct finish_proposal *certificate_known(const struct node *n);
@@ -66,12 +70,12 @@ const struct finish_proposal *certificate_known(const struct node *n);
  * the model in the ballot of the certificate, or has fetched it from members that the certificate
  * covers. */
 bool certificate_covers(const struct node *n);
-/* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate is
- * known, and enough voters are alive. */
+/* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate
+ * is known, and enough voters are alive. */
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
- * certificate can still be decided, the other members have not ended, and less than --quorum-timeout plus 30 s has passed since the
- * model was frozen. */
+ * certificate can still be decided, and the processes of the other members have not all ended. The
+ * wait ends --quorum-timeout plus 30 s after the model was frozen. */
 bool certificate_awaited(struct node *n);
 
 #endif

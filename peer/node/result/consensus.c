@@ -1,5 +1,5 @@
-/* peer/node/result/consensus.c -- computes the exact consensus distance of models in two passes over
- * them. */
+/* peer/node/result/consensus.c -- computes the exact consensus distance of models in two passes
+ * over them. */
 #include "peer/node/result/consensus.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ static double apart2(const float *x, const double *mean, size_t n)
     return sum;
 }
 
-/* Returns the figures of one range of the values (consensus.h). mean: mean of the models in this
+/* Returns the distances for one range of the values (consensus.h). mean: mean of the models in this
  * range, dim values. sum2: sum of |x_i - mean|^2 over the n models, in this range. */
 static struct consensus_part part_of(const double *mean, size_t dim, double sum2, size_t n)
 {

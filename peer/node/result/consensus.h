@@ -19,7 +19,7 @@ struct consensus_part
 {
     size_t dim; /* Number of floats of one model in the range. */
     double xi;  /* Consensus distance Xi. 0 for one model. */
-    /* Length |mean| of the mean model, computed from the values of this range only. */
+    /* Norm |mean| of the mean model, computed from the values in this range only. */
     double mean_norm;
     double relative; /* Relative distance Xi / |mean|. 0 if Xi is 0. */
 };

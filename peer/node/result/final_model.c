@@ -1,4 +1,5 @@
-/* peer/node/result/final_model.c -- reports the end of a run after the final model is stored or lost. */
+/* peer/node/result/final_model.c -- reports the end of this peer's run after the final model is
+ * stored or lost. */
 #include "peer/node/result/final_model.h"
 
 #include "peer/node/result/certificate.h"
@@ -11,7 +12,8 @@
 struct final_model
 {
     enum final_model_state state;
-    int64_t wait_us;  /* Wait after the next failed write. 0: no write has failed. */
+    /* Wait after the next failed write, in microseconds. 0: no write has failed. */
+    int64_t wait_us;
     int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
     int64_t retry_us; /* Node time of the next write. 0: no write is due. */
 };
@@ -41,8 +43,8 @@ static void final_model_end(struct node *n, enum final_model_state state)
     /* After a second rollback the stored model is an old one, so the peer has failed. */
     bool finished = state == FINAL_MODEL_STORED && !job_has_failed(n->job);
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
-    /* A neighbour may end as soon as the next message arrives, and must not count a failed peer.
-     * Therefore the FAILED record is sent first. */
+    /* If this peer has failed, the FAILED record is sent first. A neighbour may end as soon as the
+     * next message arrives, and must not count this peer as finished. */
     if (!finished)
         sessions_last_news(n->sessions);
     sessions_say_finished_all(n->sessions);

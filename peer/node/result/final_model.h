@@ -8,11 +8,11 @@
  *   stored    final_model_reopen(): attempt aborted              pending: record TRAINED
  *   pending   KEPT: not stored, --quorum-timeout has passed      lost: record FAILED
  *
- * The effect write_model of the last job causes the first event KEPT. The time limit begins with
- * the first failed write, and the last write is at the time limit. A peer with a pending model has
- * not ended its run. The other members therefore wait for it as they wait for a member that still
- * mixes. After a second rollback the record is also FAILED (rollback.h), because the stored model
- * is then an old one.
+ * With the event KEPT the driver reports whether the model is stored. The effect write_model of the
+ * last job causes the first KEPT. The time limit begins with the first failed write, and the last
+ * write is at the time limit. A peer with a pending model has not ended its run. The other members
+ * therefore wait for it as they wait for a member that still mixes. After a second rollback the
+ * record is also FAILED (rollback.h), because the stored model is then an old one.
  */
 #ifndef PEER_NODE_RESULT_FINAL_MODEL_H
 #define PEER_NODE_RESULT_FINAL_MODEL_H
@@ -30,13 +30,14 @@ enum final_model_state {
 /* Whether the final model is stored, and the time of the next write. */
 struct final_model;
 
-/* Returns a pending final model, or NULL if memory is exhausted. The caller frees it with free(). */
+/* Returns a pending final model, or NULL if memory is exhausted. The caller frees it with
+ * free(). */
 struct final_model *final_model_open(void);
 /* Returns the state of this peer's final model. */
 enum final_model_state final_model_state(const struct node *n);
 
-/* Handles the event KEPT. `why`: why the driver could not store the final model. NULL: it is
- * stored. The event is ignored unless this peer is in the finishing phase and waits for it. */
+/* Handles the event KEPT: the driver has stored the final model (`why` NULL), or could not for the
+ * reason `why`. Ignored unless this peer is in the finishing phase and waits for the event. */
 void final_model_kept(struct node *n, const char *why);
 /* Called when the attempt of the finish protocol was aborted. The peer mixes again, and its next
  * final model replaces the stored one. */

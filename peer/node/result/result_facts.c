@@ -69,8 +69,8 @@ static bool is_unfinished(const struct node *n, const struct member *m)
 }
 
 /* Removes from n_among the members that returned after this peer's model was final, because their
- * models were not mixed with it. Only their number is known. If as many members are unfinished,
- * these are the ones that returned, and their names are added. */
+ * models were not mixed with it. Only the number of these members is known. If it equals the number
+ * of unfinished members, the two groups are the same, and the members can be named. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
@@ -184,7 +184,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     f->n_begun = quorum_voters(n->quorum, n->env.members, NULL);
     f->target = run->final_drift;
     f->distance = phases_own_distance(n->phases);
-    /* If the distance comes from the lower bound of the edges, it counts as an estimate. */
+    /* If the distance is the bound that follows from the edges, it is an upper bound and no
+     * estimate. */
     f->at_most = f->distance == ph.edge_bound;
     /* Only a certificate shows that the others ended within the target, too. */
     f->uncertified =

@@ -1,5 +1,5 @@
-/* peer/node/result/result_facts.h -- the facts about the end of a node's run, from which verdict.h derives
- * the verdict.
+/* peer/node/result/result_facts.h -- the facts about the end of a node's run, from which verdict.h
+ * derives the verdict.
  *
  * This file implements node_facts() of node.h. It reads all modules of the node and changes none.
  */

@@ -1,4 +1,5 @@
-/* peer/node/result/verdict.c -- the decision table of verdict.h, and the sentence of each verdict. */
+/* peer/node/result/verdict.c -- the decision table of verdict.h, and the sentence of each kind of
+ * verdict. */
 #include "peer/node/result/verdict.h"
 
 #include "nn/math/number.h"
@@ -11,10 +12,11 @@
 
 enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
 
-/* Tolerance of the quorum. A share such as 0.7 is not exact in binary, so 0.7 * 10 may exceed 7. */
+/* Tolerance in the comparison of a number of members with the quorum. A share such as 0.7 is not
+ * exact in binary, so 0.7 * 10 may exceed 7. */
 static const double rounding = 1e-9;
 
-/* Returns the number of members of which f->quorum is a share. */
+/* Returns the number of members to which the share f->quorum applies. */
 static uint32_t base_of(const struct verdict_facts *f)
 {
     return f->n_begun > 0 ? f->n_begun : f->n_members;
@@ -174,7 +176,7 @@ static int code_of(enum verdict_kind kind, int failed)
 
 /* ---- The sentence ------------------------------------------------------ */
 
-/* Appends to the sentence. Text that does not fit is cut off. */
+/* Appends text to the sentence of the verdict. Text that does not fit is cut off. */
 __attribute__((format(printf, 2, 3))) static void say(struct verdict *o, const char *format, ...)
 {
     size_t n = strlen(o->text);
@@ -215,7 +217,8 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "no consensus: the run ended without this peer");
-    /* A process without a checkpoint does not know the round at which it stopped. */
+    /* rounds_claimed is 0 if this process began without a checkpoint: it does not know at which
+     * round an earlier process stopped. */
     if (f->rounds_claimed > 0)
         say(o, ", which had stopped at round %llu of %llu", (unsigned long long)f->rounds_claimed,
             (unsigned long long)f->n_rounds);
@@ -235,8 +238,8 @@ static const char *how(const struct verdict_facts *f)
     return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
 }
 
-/* Appends the number of members that the quorum needed, and the distance between the models of the
- * members that ended. */
+/* Appends to the sentence how many members the quorum needed, and the distance between the models
+ * of the members that ended. */
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);

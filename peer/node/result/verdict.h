@@ -34,7 +34,7 @@ enum {
     VERDICT_WHY_MAX = 48   /* Size of the reason why a member is absent, in bytes with the NUL. */
 };
 
-/* Kind of a verdict, in the order of the table above. */
+/* Kind of a verdict, in the order of the table at the top of this file. */
 enum verdict_kind {
     VERDICT_FAILED,
     VERDICT_STOPPED,
@@ -108,15 +108,16 @@ struct verdict_facts
     bool exact;    /* True: the distance was computed from the models. False: it is an estimate. */
     double target; /* Value of --final-drift. 0 or less: no consensus phase was requested. */
 
-    uint64_t n_rounds;       /* Number of rounds of the run. */
-    uint64_t rounds_claimed; /* Number of rounds that are over, or the sum over several peers. */
-    /* Number of rounds that this peer skipped after it had joined, or the sum over several
-     * peers. */
+    uint64_t n_rounds; /* Number of rounds of the run. */
+    /* Number of the run's rounds that are over for this peer. For several peers: the sum. */
+    uint64_t rounds_claimed;
+    /* Number of rounds that this peer skipped after it had joined. For several peers: the sum. */
     uint64_t rounds_skipped;
     /* Round at which this peer joined the run. With several peers: the latest such round. 0: it
      * joined at the beginning. */
     uint64_t joined_round;
-    uint32_t n_joined; /* With several peers: number of those that joined a run under way. */
+    /* For several peers: number of peers that joined the run after its beginning. */
+    uint32_t n_joined;
     char joined[WIRE_NAME_MAX + 1]; /* Name of the peer that joined last, if n_joined > 0. */
 };
 
