@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Initial size of the buffer for heads, in bytes. It is enough for the deltas of dozens of edges in
- * one step. Only a step that sends the records of many members needs more. */
+/* Initial size of the buffer for message heads, in bytes. It is enough for the deltas of dozens of
+ * edges in one step. Only a step that sends the records of many members needs more. */
 enum { HEADS_FIRST = WIRE_CONTROL_MAX };
 
 /* Opens the member table with this peer's record and the members of config.known. */
@@ -69,14 +69,14 @@ void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct nod
     fx->work = fx->measured = fx->checkpoint = fx->exit = false;
     fx->write_model = false;
     v->fx = fx;
-    /* The driver has copied the heads of the last step's messages, so the buffer is free. */
+    /* The driver has copied the message heads of the last step, so their buffer is free. */
     v->n_heads = 0;
     v->now_us = now_us;
     v->driver_us = driver_us;
 }
 
-/* From here on, the buffer of the heads does not move in this step. Pointers to the heads can
- * therefore be set. */
+/* The step is over, so the buffer of the message heads does not move any more, and pointers into it
+ * can be set. */
 void env_end_step(struct env *v)
 {
     for (uint32_t i = 0; i < v->fx->n_sends; i++)

@@ -30,9 +30,11 @@ struct env
     int exit_code;                /* Exit code of the node. Valid once the node has ended. */
     char name[WIRE_NAME_MAX + 1]; /* Result of env_name(), valid until its next call. */
 
-    struct node_effects *fx;   /* Effects of the current step. Borrowed from the driver. */
-    uint8_t *heads;            /* Buffer with the heads of all messages of the step. */
-    size_t n_heads, cap_heads; /* Used and allocated bytes of the buffer for heads. */
+    struct node_effects *fx; /* Effects of the current step. Borrowed from the driver. */
+    /* Buffer with the heads (all but the large payloads) of the messages of the step. */
+    uint8_t *heads;
+    /* Number of used and of allocated bytes of the buffer for message heads. */
+    size_t n_heads, cap_heads;
     /* Offset of the head of message fx->sends[i] in the buffer for heads. */
     size_t head_at[NODE_SENDS_MAX];
 
@@ -48,10 +50,10 @@ struct env
 int env_open(struct env *v, const struct node_config *config);
 void env_close(struct env *v);
 
-/* Begins a step at node time now_us, and at driver_us on the clock of the driver, with empty effects
- * *fx. */
+/* Begins a step at node time now_us, and at driver_us on the clock of the driver, with empty
+ * effects *fx. */
 void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct node_effects *fx);
-/* Ends the step: makes the heads of all messages available in *fx. */
+/* Ends the step: sets the pointers in *fx to the heads of all messages. */
 void env_end_step(struct env *v);
 
 /* Adds a message to the effects, for the link with the driver's number `link`. `head` is copied.
@@ -81,8 +83,8 @@ struct wire_members env_batch(struct env *v);
  * have no effect. */
 void env_end(struct env *v, int exit_code);
 
-/* Returns a random duration from 0.8 d to 1.2 d, so that timers of different peers do not run in
- * step. */
+/* Returns a random duration between 0.8 and 1.2 times d, so that timers of different peers do not
+ * expire at the same time. */
 int64_t env_jitter(struct env *v, int64_t d);
 /* Returns the name of the member `id` for a message, valid until the next call. If there is no such
  * member: "peer " and the first bytes of the identity. */

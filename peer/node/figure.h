@@ -31,10 +31,10 @@ struct figure_values
     /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: time since the
      * start of the process, at the present moment. In seconds. */
     double snapshot_age_s, uptime_s;
-    bool ready;           /* Result of /readyz. */
+    bool ready;           /* True: /readyz reports the peer as ready. */
     const char *codec;    /* Codec of the peer's deltas. NULL or "": not known. Borrowed. */
     uint64_t checkpoints; /* Number of checkpoints that this process has stored. */
-    double checkpoint_s;  /* Time that checkpoints took from training, in seconds. */
+    double checkpoint_s;  /* Time during which checkpoints delayed the training, in seconds. */
     /* Number of checkpoints that have failed since the last one was stored. */
     uint64_t checkpoints_failed;
     /* Number of lines that metrics.jsonl lacks, because they were lost or still wait to be
@@ -44,7 +44,7 @@ struct figure_values
     bool has_disk_free;       /* True: disk_free_bytes is known. */
     uint64_t disk_free_bytes; /* Free bytes on the file system of --out. */
     uint64_t bytes_copied;    /* Bytes copied between the tensors and memory of libhearsay. */
-    /* STATUS message of the peer that the values describe. NULL: they are this peer's own.
+    /* STATUS message of another peer that the values describe. NULL: they describe this peer.
      * Borrowed. */
     const struct wire_status *status;
 };
@@ -54,27 +54,30 @@ enum figure_output {
     /* A line of metrics.jsonl. FIGURE_SUMMARY, FIGURE_SIM and FIGURE_STATUS_JSON contain its
      * fields, too. */
     FIGURE_METRICS,
-    FIGURE_SUMMARY,     /* summary.json of a peer, in addition to the fields of a line. */
-    FIGURE_SIM,         /* A peer in the result of `sim`, in addition to the fields of a line. */
-    FIGURE_STATUS_JSON, /* /status.json, in addition to the fields of a line. */
-    FIGURE_LOCAL,       /* A peer in the result of `local`, read from the peer's summary.json. */
-    FIGURE_STATUS,      /* A member in the output of `status --json`. */
-    FIGURE_PROMETHEUS,  /* /metrics. */
-    FIGURE_PYTHON,      /* Figures of the Python package. */
+    /* The peer's summary.json. It also contains the fields of FIGURE_METRICS. */
+    FIGURE_SUMMARY,
+    /* A peer in the result of `hearsay sim`. It also has the fields of FIGURE_METRICS. */
+    FIGURE_SIM,
+    FIGURE_STATUS_JSON, /* The page /status.json. It also contains the fields of FIGURE_METRICS. */
+    /* A peer in the result of `hearsay local`, read from the peer's summary.json. */
+    FIGURE_LOCAL,
+    FIGURE_STATUS,     /* A member in the output of `hearsay status --json`. */
+    FIGURE_PROMETHEUS, /* The page /metrics for Prometheus. */
+    FIGURE_PYTHON,     /* Figures of the Python package. */
     FIGURE_OUTPUTS
 };
 
-/* How a row stores its value. */
+/* How a row stores its value in struct figure_values. */
 enum figure_kind {
     /* No value: the writer of the output sets an object, a list, or a text of its own. */
     FIGURE_OTHER,
     FIGURE_U64,
     FIGURE_U32,
     FIGURE_BOOL,
-    FIGURE_REAL,  /* A double. A value that is not finite is not known. */
-    FIGURE_TEXT,  /* A const char *. NULL or "": not known. */
-    FIGURE_CHARS, /* An array of char. "": not known. */
-    FIGURE_PHASE  /* figure_phase() of the node. */
+    FIGURE_REAL,  /* A double. If it is not finite, the figure is not known. */
+    FIGURE_TEXT,  /* A const char *. NULL or "": the figure is not known. */
+    FIGURE_CHARS, /* An array of char. "": the figure is not known. */
+    FIGURE_PHASE  /* The phase, named by figure_phase(). */
 };
 
 /* Whether a figure can rise and fall (gauge) or only rise (counter), as in Prometheus. */
@@ -82,33 +85,35 @@ enum figure_type { FIGURE_GAUGE, FIGURE_COUNTER };
 
 struct figure
 {
-    const char *name; /* Key in JSON, and name in Python unless `python` is set. */
+    const char *name; /* Key in JSON. Also the name in Python if `python` is NULL. */
     const char *unit; /* Unit, such as "bytes/s". NULL: a number without unit, a text or a bool. */
-    const char *help; /* Meaning, as one sentence. HELP of Prometheus. */
-    /* Meaning for the reference page, if `help` is too short for it. NULL: `help`. */
+    const char *help; /* Meaning, as one sentence. Also the HELP text in Prometheus. */
+    /* Meaning for the reference page, if `help` is too short for it. NULL: the page shows
+     * `help`. */
     const char *about;
     enum figure_type type;
     enum figure_kind kind;
-    size_t offset; /* Place of the value in struct figure_values. */
+    size_t offset; /* Offset of the value in struct figure_values, in bytes. */
     /* Returns whether the value is known for this output. NULL: always. */
     bool (*known)(const struct figure_values *v, enum figure_output output);
-    const char *metric; /* Name in Prometheus, after "hearsay_". NULL: not in Prometheus. */
+    /* Name in Prometheus, without the prefix "hearsay_". NULL: not in Prometheus. */
+    const char *metric;
     const char *label;  /* Label in Prometheus, such as direction="sent". NULL: none. */
-    const char *python; /* Name in Python. NULL: `name`. */
+    const char *python; /* Name in Python. NULL: the same as `name`. */
     /* Place of the figure in each output, from 1. 0: the output does not show it. */
     uint8_t place[FIGURE_OUTPUTS];
 };
 
-extern const struct figure figure_all[]; /* Ends with a row whose name is NULL. */
+extern const struct figure figure_all[]; /* All figures. The name of the last element is NULL. */
 
-/* A value of a figure: the member for its type is valid. */
+/* The value of a figure. `is` says which of the fields below contains it. */
 struct figure_value
 {
     enum { FIGURE_IS_UNKNOWN, FIGURE_IS_WHOLE, FIGURE_IS_REAL, FIGURE_IS_BOOL, FIGURE_IS_TEXT } is;
     uint64_t whole;
     double real;
     bool yes;
-    const char *text; /* Borrowed from the struct figure_values. */
+    const char *text; /* The text, borrowed from a struct figure_values. */
 };
 
 /* Sets all counts to 0, all texts to "", and all other numbers to NaN. */
@@ -126,7 +131,7 @@ void figure_of_status(struct figure_values *v, const struct wire_status *s);
 /* Returns the figure at `place` of an output, counted from 1. NULL: there is none. O(rows). */
 const struct figure *figure_at(enum figure_output output, uint32_t place);
 
-/* Returns the figure with a name that must exist. */
+/* Returns the figure with this name, which must exist. */
 const struct figure *figure_named(const char *name);
 
 /* Returns the value of a figure for an output. */

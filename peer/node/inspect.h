@@ -26,14 +26,16 @@ struct node_edge
     /* Replicas of this peer's model (a) and of the neighbour's model (b). NULL: the edge has no
      * replicas yet, or they are about to be reset. */
     const float *a, *b;
-    bool commits; /* True: the running job commits the last exchange that a and b include. */
+    /* True: the running job commits an exchange, which the replicas a and b already include. */
+    bool commits;
     /* If a job commits an exchange: it moves the model x by coefficient (b - a), with the replicas
      * a and b after the exchange. NaN: no exchange commits, or the mixer moves x in another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
 
-/* State of one edge as the protocol counts it, without the exchange that a running job applies. */
+/* State of one edge without the exchange that a running job applies. The edge counts this exchange
+ * only after the job. */
 struct node_edge_state
 {
     const uint8_t
@@ -57,9 +59,9 @@ struct node_size
 bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns the number of edges. 0: there is no run yet. */
 size_t node_n_edges(const struct node *n);
-/* Fills *e for the i-th edge, i < node_n_edges(). */
+/* Sets *e to the state of the i-th edge, i < node_n_edges(). */
 void node_edge(const struct node *n, size_t i, struct node_edge *e);
-/* Fills *e for the i-th edge, i < node_n_edges(). */
+/* Sets *e to the state of the i-th edge, i < node_n_edges(). */
 void node_edge_state(const struct node *n, size_t i, struct node_edge_state *e);
 /* Fills *s with the current sizes and progress of the node. */
 void node_size(const struct node *n, struct node_size *s);

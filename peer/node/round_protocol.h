@@ -22,8 +22,8 @@ struct round_protocol_kind
 {
     /* Name of the protocol in messages to the user. */
     const char *name;
-    /* Name of a member's contribution to a round, PART in the message "waiting for NAME, whose PART
-     * of round N has not arrived". */
+    /* Name of a member's contribution to a round: the word PART in the message "waiting for NAME,
+     * whose PART of round N has not arrived". */
     const char *part;
 
     /* Allocates the state of an instance and returns it, or NULL if there is no memory. The
@@ -41,7 +41,7 @@ struct round_protocol_kind
     void (*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
                  uint64_t round, bool idle);
 
-    /* Returns whether the result of `round` is missing. The next job then waits for it. */
+    /* Returns whether the result of `round` is still missing. If so, the next job waits for it. */
     bool (*waits)(const void *self, uint64_t round);
     /* Returns the identity of the member for which `round` waits. NULL: none. */
     const uint8_t *(*awaited)(const void *self, uint64_t round);
@@ -70,7 +70,7 @@ void round_protocol_open(struct round_protocol *p, struct env *env, struct sessi
                          struct run_context *w);
 void round_protocol_close(struct round_protocol *p);
 
-/* Call the function of the same name in struct round_protocol_kind. */
+/* Each of these functions calls the function of the same name in struct round_protocol_kind. */
 void round_protocol_release(struct round_protocol *p);
 void round_protocol_look(struct round_protocol *p, uint64_t round, bool idle);
 bool round_protocol_waits(const struct round_protocol *p, uint64_t round);

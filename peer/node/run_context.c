@@ -27,7 +27,8 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
-    /* This peer's run has begun, or neither run has, so the other peer adopts this peer's run. */
+    /* Either this peer's run has begun, or neither run has and the other peer must give up its own.
+     * This peer keeps its run. */
     if (!join)
         return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
@@ -147,7 +148,8 @@ bool run_context_begins(struct run_context *w)
 
 /* ---- copies of the model for other peers ---- */
 
-/* Returns the number of floats of u that a copy contains. */
+/* Returns the number of floats of the outer momentum u in a copy of the model. 0: the copy has no
+ * u. */
 static size_t outer_floats(const struct run_context *w)
 {
     return w->run.tolerate == 0 ? w->outer.n : 0;
@@ -259,8 +261,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
     double shrunk = w->mixing.local2 / f->own_local2;
     if (!run_context_known(w, settling))
         return (double)INFINITY;
-    /* The bound is not reduced for models that are rounded to 16 bits, because their distance does
-     * not shrink as fast as the distance between the unrounded vectors x. */
+    /* The bound on the distance is not reduced for models that are rounded to 16 bits. Their
+     * distance does not shrink as fast as the distance between the unrounded vectors x. */
     if (w->mixing.rounded != NULL || !mixing_undisturbed(&w->mixing) || !(shrunk < 0.25)
         || f->own_begun < settling + 2)
         return run_context_rounded(w, f->own_relative);
@@ -270,8 +272,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    /* A figure must exceed the bound by this factor, because measured distances have errors of 10
-     * to 20 %. */
+    /* To refute the bound, a measured distance must exceed it by this factor, because measured
+     * distances have errors of 10 to 20 %. */
     const double factor = 2;
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;

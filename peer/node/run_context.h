@@ -11,8 +11,8 @@
  * If building fails, the node ends. While a job runs, the worker owns the trainer, the model and
  * the codec levels (job.c). Modules that decide policy read the mixer only by the queries below.
  *
- * A *window* is one measurement of the consensus distance by sketches (gossip/exchange/sketch.h).
- * The result, called a *figure*, is known some rounds after the window began.
+ * A *drift window* is one measurement of the consensus distance by sketches
+ * (gossip/exchange/sketch.h). Its result, a *figure*, is known some rounds after the window began.
  */
 #ifndef PEER_NODE_RUN_CONTEXT_H
 #define PEER_NODE_RUN_CONTEXT_H
@@ -45,11 +45,12 @@ struct run_context
     struct layers layers; /* Layers of the model. Observers may request sketches of them. */
     /* True: --compress auto chooses the codec of deltas. */
     bool by_drift;
-    struct codec_levels ladder;   /* Codec levels of --compress auto. */
-    double norm2;                 /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
-    bool has_norm2;               /* True: the model has not changed since |x|^2 was computed. */
-    double settling2;             /* |x|^2 when the consensus phase began. 0: it has not begun. */
-    struct outer_optimiser outer; /* State of --outer. All zero: none. */
+    struct codec_levels ladder; /* Codec levels of --compress auto. */
+    double norm2;               /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
+    bool has_norm2;             /* True: the model has not changed since |x|^2 was computed. */
+    double settling2;           /* |x|^2 when the consensus phase began. 0: it has not begun. */
+    /* State of the outer optimiser (--outer). All zero: the run has none. */
+    struct outer_optimiser outer;
     /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
      * --local-steps auto or --outer. Else NULL. */
     float *before;
@@ -89,25 +90,28 @@ bool run_context_begins(struct run_context *w);
 
 /* ---- copies of the model for other peers ----
  *
- * A member that joins late fetches the outer momentum u (nn/train/outer_optimiser.h) with the model,
- * as further pieces (gossip/exchange/piece.h):
+ * A member that joins late fetches the outer momentum u (nn/train/outer_optimiser.h) with the
+ * model, as further pieces (gossip/exchange/piece.h):
  *
  *   [ model x: run_context_model_pieces() pieces | u: the remaining pieces ]
  *
  * With --byzantine u is not sent, because no peer could check it: each peer has its own u. */
 
-/* Copies the model in its stored precision, and u, to `out`. out->len is the length of the model
- * only; u follows it. */
+/* Copies the model in its stored precision to `out`, and after it the outer momentum u. out->len is
+ * the length of the model only. */
 void run_context_copy_model(const struct run_context *w, struct packet *out);
-/* run_context_floats() returns the number of floats of a copy (the model and u). The other two
- * return a number of pieces: of the model alone, and of the model and u. */
+/* run_context_floats() returns the number of floats of a copy: the model and the outer momentum u.
+ * run_context_model_pieces() returns the number of pieces of the model alone, run_context_pieces()
+ * that of the model and u. */
 size_t run_context_floats(const struct run_context *w);
 size_t run_context_model_pieces(const struct run_context *w);
 size_t run_context_pieces(const struct run_context *w);
-/* Returns the index of the first float of piece p of a copy, and sets *n to its number of floats. */
+/* Returns the index of the first float of piece p in a copy of the model, and sets *n to the number
+ * of floats of the piece. */
 size_t run_context_piece_at(const struct run_context *w, size_t p, size_t *n);
-/* Replaces the model and u by a copy: run_context_floats() floats. Returns 0. If the model is not
- * valid, returns -EINVAL, and x is the initial model. If only u is implausible, u becomes 0. */
+/* Replaces the model and the outer momentum u by a copy of run_context_floats() floats. Returns 0.
+ * If the model is not valid, returns -EINVAL, and the model x is the initial model. If only u is
+ * implausible, u becomes 0. */
 int run_context_take_model(struct run_context *w, const float *copy);
 
 /* ---- queries ---- */
@@ -123,35 +127,37 @@ bool run_context_valid(const struct run_context *w, const struct wire_delta *d,
 void run_context_codec(const struct run_context *w, const char *rung, bool settling,
                        char text[WIRE_CODEC_MAX + 1]);
 
-/* Returns the number of drift windows that have given a figure. */
+/* Returns the number of drift windows (measurements of the consensus distance) that have given a
+ * result. */
 uint64_t run_context_window(const struct run_context *w);
-/* Returns whether a drift window that began after the moment `begun` (run_context_begun()) has
- * given a figure. */
+/* Returns whether a drift window (measurement of the consensus distance) that began after the
+ * moment `begun` (run_context_begun()) has given a result. */
 bool run_context_known(const struct run_context *w, uint64_t begun);
-/* Returns a number that stands for the present moment: all drift windows that begin later have a
- * greater number. `anew`: the next job will begin a window. */
+/* Returns a number for the present moment. All drift windows (measurements of the consensus
+ * distance) that begin later have a greater number. `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
-/* Returns `relative`, a relative distance, plus the distance that the rounding to float32 may hide.
- * The change is negligible if `relative` is far above 2^-24 times the square root of the number of
- * neighbours. */
+/* Returns the relative distance `relative`, increased by the distance that the rounding to float32
+ * may hide. The increase is negligible if `relative` is far above 2^-24 times the square root of
+ * the number of neighbours. */
 double run_context_rounded(const struct run_context *w, double relative);
 
 /* Returns an upper bound, in the consensus phase, of this peer's distance |x_i - mean| / |mean|.
- * INFINITY: no window that began after the moment `settling` has given a figure.
+ * INFINITY: no drift window that began after the moment `settling` has given a result.
  *
- * The distance is at most the figure of the last window, because mixing without local steps only
+ * The distance is at most the result of the last window, because mixing without local steps only
  * reduces it. In lock step the bound can be reduced further after the first window of the consensus
  * phase: from then on the distance decreases at the same rate as the differences between this peer
  * and its neighbours. The result is twice the distance that this rate predicts, as a margin. */
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
-/* Returns the step counter of the models that the figure of the last window describes. */
+/* Returns the step counter of the models whose distance the last result of a drift window
+ * describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later drift window refutes `bound`, a bound on the relative distance of the
- * models of step counter `round`: its figure is more than twice `bound`. This can happen although
- * mixing reduces distances, because a codec that omits much can first move equal models apart. */
+/* Returns whether a later drift window has measured more than twice `bound`, a bound on the
+ * relative distance of the models of step counter `round`. This can happen although mixing reduces
+ * distances, because a codec that omits much can first move equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 

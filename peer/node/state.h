@@ -22,9 +22,9 @@
  *   final_model     storing the final model, and the end of this peer      all of the above
  *
  * Each field is written by the files of its own module only. A pointer belongs to the node:
- * node_open() allocates the module, whose struct is private. A module knows only modules above it in
- * this table. node.c passes events between the modules. The header is included by node.c, by the few
- * other files that read several modules, and by tests.
+ * node_open() allocates the module, whose struct is private. A module knows only modules above it
+ * in this table. node.c passes events between the modules. The header is included by node.c, by the
+ * few other files that read several modules, and by tests.
  */
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H

@@ -169,7 +169,8 @@ static void keep_own(struct allreduce *c, const char *why)
     finish(c, c->round);
 }
 
-/* Assigns ranks to the current members. Returns false if a member has no session with this peer. */
+/* Assigns ranks to the current members. Returns false if this peer has no session with one of
+ * them. */
 static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
@@ -296,8 +297,8 @@ static void apply_step(struct allreduce *c, const struct collective_op *op, size
     }
 }
 
-/* Divides the complete sum by n. A sum of finite values may overflow or have invalid statistics. In
- * that case the peer keeps its own model. */
+/* Divides the complete sum of the models by n. The sum may overflow, or its running statistics may
+ * be invalid, although each model is valid. The peer then keeps its own model. */
 static void divide(struct allreduce *c)
 {
     const struct mixing *m = &c->workshop->mixing;
@@ -331,7 +332,8 @@ static void advance(struct allreduce *c)
         divide(c);
 }
 
-/* Returns whether every rank still has the session that it had when the attempt began. */
+/* Returns whether the sessions with the members of all ranks are still those of the attempt's
+ * start. */
 static bool is_whole(const struct allreduce *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
@@ -485,9 +487,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
 }
 
-/* Handles HAVE, which says that the sender has a result. This peer requests it (WANT), unless its
- * own attempt is about to compute the same result. A stuck attempt never will: for example, an
- * earlier process of this peer took part in it. */
+/* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
+ * unless its own attempt is about to compute the same result. A stuck attempt cannot complete: for
+ * example, an earlier process of this peer took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -45,7 +45,7 @@
 /* A STEP message that has arrived and is not used yet. The vector v has n floats. */
 struct allreduce_step
 {
-    struct allreduce_step *next; /* Next message in the order of arrival. NULL: the last one. */
+    struct allreduce_step *next; /* Next message in the order of arrival. NULL: no later one. */
     uint8_t id[WIRE_ID_BYTES];   /* Identity of the sender. */
     /* Round, view (hash of the members), attempt and step that the message names. */
     uint64_t round, view;
@@ -69,13 +69,13 @@ struct allreduce
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* True: the vectors are allocated. */
+    bool open; /* True: the vectors `stage` and `result` are allocated. */
 
     uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
     /* Number of the current attempt in this round. 0: the first. */
     uint32_t attempt;
     uint64_t view; /* Hash of the members when the attempt began. */
-    /* True: all ranks have had sessions, so the steps have begun. */
+    /* True: there has been a session with the member of every rank, so the steps have begun. */
     bool started;
     /* True: the attempt made no progress for ROUND_PROTOCOL_STALL_US, and all members were asked
      * (message AGAIN). */
@@ -91,7 +91,7 @@ struct allreduce
     /* Last time at which a step was completed or all members were asked (AGAIN), in
      * microseconds. */
     int64_t progress_us;
-    /* Time since which a session is missing, in microseconds. 0: none is missing. */
+    /* Time since which a member has no session with this peer, in microseconds. 0: all have one. */
     int64_t missing_us;
     /* Last time at which a result was requested (WANT) in this round, in microseconds. 0: never. */
     int64_t wanted_us;
@@ -103,11 +103,12 @@ struct allreduce
      * result. */
     float *stage, *result;
     uint64_t result_round; /* Round of the last result. 0: there is no result. */
-    /* Hash of the members, and number of the attempt, that computed the last result. */
+    /* The last result was computed in attempt result_attempt. result_view: hash of the members of
+     * that attempt. */
     uint64_t result_view;
     uint32_t result_attempt;
-    /* n_again: number of repeated attempts, over all rounds. n_alone: number of rounds without a
-     * mean. */
+    /* n_again: number of restarted attempts, over all rounds. n_alone: number of rounds in which
+     * this peer kept its own model, because there was no mean. */
     uint64_t n_again, n_alone;
 
     struct outbox outbox;

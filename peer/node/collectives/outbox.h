@@ -1,8 +1,9 @@
 /* peer/node/collectives/outbox.h -- sends the messages of a round protocol
  * (peer/node/round_protocol.h), and holds their packets until the driver has read them.
  *
- * In a step of the node, the protocol takes an empty packet from the outbox, fills it and sends it to
- * any number of members. The driver reads the packet before the next step begins, which releases it.
+ * In a step of the node, the protocol takes an empty packet from the outbox, fills it and sends it
+ * to any number of members. The driver reads the packet before the next step begins. The outbox
+ * then releases the packet.
  */
 #ifndef PEER_NODE_COLLECTIVES_OUTBOX_H
 #define PEER_NODE_COLLECTIVES_OUTBOX_H

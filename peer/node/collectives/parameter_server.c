@@ -223,8 +223,8 @@ static bool begin_serving(struct parameter_server *s)
     return s->coded != NULL;
 }
 
-/* Returns the time since which there is no session to the member. If the session has just been
- * lost, this is now, and the time is recorded. */
+/* Returns the time since which there is no session to the member, in microseconds. If the session
+ * was lost just now, records and returns the present time. */
 static int64_t missing_since(struct parameter_server *s, const uint8_t *id)
 {
     for (uint32_t i = 0; i < s->n_missing; i++)
@@ -447,7 +447,8 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
         sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an invalid push");
 }
 
-/* Applies an answer to `result`. Returns false if the result is not a valid model. */
+/* Copies the whole model of an answer to `result`, or applies a compressed answer to `result`.
+ * Returns false if the new `result` is not a valid model. */
 static bool take_answer(struct parameter_server *s, const struct wire_round_protocol *m)
 {
     const struct mixing *x = mixing_of(s);
@@ -477,9 +478,9 @@ static void hear_answer(struct parameter_server *s, const struct link *l,
     sessions_violation(s->sessions, l, "ROUND_PROTOCOL with an answer that is not a model");
 }
 
-/* Handles the model of a worker that has a later answer than the server. The server continues with
- * this model. With the policy `sync` the model also replaces the model of this peer's own
- * worker. */
+/* Called at the server: handles the RESULT of a worker that has a later answer than the server. The
+ * server continues with the worker's model. With --policy sync, this peer's own worker takes the
+ * model, too. */
 static void take_over(struct parameter_server *s, const struct link *l,
                       const struct wire_round_protocol *m)
 {

@@ -34,7 +34,8 @@
 /* Value of parameter_server.told: this worker has not reported its round on any session. */
 #define PARAMETER_SERVER_NO_LINK UINT32_MAX
 
-/* Largest number of messages in one step. Further messages wait for the next step. */
+/* Maximum number of messages that this peer sends in one step. Further messages wait for the next
+ * step. */
 enum { PARAMETER_SERVER_OUT_MAX = 64 };
 
 /* State of one peer as a worker and as the server. Written by parameter_server.c only. */
@@ -43,7 +44,7 @@ struct parameter_server
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool open; /* True: the vectors are allocated. */
+    bool open; /* True: `result` and the other vectors are allocated. */
 
     /* ---- as a worker ---- */
     float *result; /* Model of the server's last answer: n_floats values. */
@@ -69,14 +70,13 @@ struct parameter_server
     uint64_t n_alone;
 
     /* ---- as the server ---- */
-    /* serving: this peer is the server. ready: all counted workers have sent HERE, and the server
-     * has the latest model, so it answers workers. */
+    /* serving: this peer is the server. ready: all workers for which the server waits have reported
+     * their round (HERE), and the server has the latest model, so it answers workers. */
     bool serving, ready;
     int64_t begun_us; /* Time at which this peer became the server, in microseconds. */
     struct centre centre;
     uint8_t *coded; /* Buffer into which the server encodes a compressed answer. */
-    /* Round of the model with which the server started, or of the model taken over from a
-     * worker. */
+    /* Round of the model that the server took over: at its start, or later from a worker. */
     uint64_t taken;
     /* Last time at which the server requested a worker's model (WANT), in microseconds. 0: no
      * request is pending. */
