@@ -300,7 +300,8 @@ static void test_states_that_are_no_file(void **unused)
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error),
-                     0); /* The struct `m` can be used again after the failed calls. */
+                     /* After failed calls with `m`, checkpoint_file_build() can use it again. */
+                     0);
     checkpoint_file_pieces_close(&m);
     state_close(&s);
 }

@@ -51,8 +51,8 @@ static int keep(uint64_t beat)
     return checkpoint_store_write(&s, &state, &label, error);
 }
 
-/* Checks that the file in slot 0 is refused with this message, and that slot 1 still holds step
- * 2. */
+/* Checks that the file in slot 0 is refused with a message that contains `words`, and that slot
+ * 1 still holds step 2. */
 static void bad_slot_0(const char *words)
 {
     struct checkpoint_store_found f;

@@ -102,8 +102,8 @@ static void test_unbiased(void **state)
     double z = largest_z(4096, p, one);
     if (!(z < 5.0))
         fail_msg("biased: z %.2f", z);
-    /* Weighted by the probabilities p_i, the means lack the codec's factor 1 / p_i. The test for
-     * bias must detect this. */
+    /* This call weights each triple by its probability p_i, as a codec without the factor 1 /
+     * p_i would. The test for bias must detect that. */
     z = largest_z(4096, p, p);
     if (!(z > 5.0))
         fail_msg("the test would pass a codec without 1 / p: z %.2f", z);

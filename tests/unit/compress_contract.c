@@ -84,8 +84,8 @@ static void check_lengths(struct bench_rig *r)
         check(!compress_validate(r->c, r->bytes, cut), "a truncation passes");
 }
 
-/* Encoding without measuring the error gives the same bytes. If the message would change nothing,
- * it gives no bytes instead. x_hat is r->out, which stays zero. */
+/* Encoding without measuring the error gives the same bytes, or no bytes if the message would
+ * not change the replica x_hat. Here x_hat is r->out, which stays zero. */
 static void check_unmeasured(struct bench_rig *r, const float *v)
 {
     size_t len;
@@ -351,8 +351,8 @@ static void test_expected(void **state)
     end_of_test();
 }
 
-/* Each codec has exactly one of three roles (values, selector, body), and all texts that users
- * read. */
+/* Each codec has exactly one of three functions (values, selector, body). It also has all the
+ * texts that users read. */
 static void test_table(void **state)
 {
     (void)state;

@@ -266,7 +266,7 @@ static void test_chosen(void **state)
         {"topk:0.1/ef", 20, 11, {1, 1, 36, 3, 1, 15, 0, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* Accepted: positions 3 and 4. */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* Refused: positions 3 and 3. */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* Refused: both positions are 3. */
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false}, /* Refused: positions 3 and 2. */
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, true},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 1}, false},

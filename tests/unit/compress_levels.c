@@ -21,7 +21,7 @@
 #endif
 
 enum {
-    N_FEW = 2100, /* Vectors longer than this are tested with fewer kinds of data. */
+    N_FEW = 2100, /* Vectors of more than N_FEW values are tested with fewer kinds of data. */
     ROUNDS = 2,
     LINE_MAX_LENGTH = COMPRESS_SPEC_MAX + 128
 };
@@ -189,7 +189,7 @@ enum {
     LENGTH_THREADS = 1000 /* Length of the vectors in the test with several threads. */
 };
 
-/* One thread and its hashes of all compressors. */
+/* One thread, and the hash that it computes for each compressor. */
 struct worker
 {
     pthread_t thread;
@@ -234,7 +234,7 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* This test runs first, because it also selects the instruction set for the others. */
+        /* This test runs first, because it also selects the instruction set for the other test. */
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_levels),
     };

@@ -1,8 +1,9 @@
 /* tests/unit/compress_parts.c -- tests the encoding of a message in fragments: joined, the
  * fragments must equal the message that is encoded at once.
  *
- * The last fragment is encoded first. Every codec is tested in every scope and with x known from
- * random positions on. Values that are not known yet must not be read. */
+ * The fragments are encoded from the last to the first. Every codec is tested in every scope.
+ * The values of x become known from the end to the start, and values that are not known yet must
+ * not be read. */
 #include "nn/math/rng.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -34,8 +35,8 @@ static void fill_segments(void)
     }
 }
 
-/* Makes the values of x known from index `from` on. In hidden[] the values before this index are
- * NaN. */
+/* Copies the values of x from index `from` on to hidden[]. The values before this index are not
+ * known yet, so they are NaN in hidden[]. */
 static void show(size_t from)
 {
     for (size_t k = 0; k < N; k++)

@@ -493,7 +493,8 @@ static void test_rules(void **state)
     refused(POSITIONS_EF, N, len + 1, "a longer stream");
     bytes[2]--;
     uint8_t high = bytes[3];
-    bytes[3] = (uint8_t)(high | (high + 1)); /* Sets the lowest bit that is not set. */
+    /* Sets the lowest 0 bit in the first byte of the high parts. */
+    bytes[3] = (uint8_t)(high | (high + 1));
     refused(POSITIONS_EF, N, len, "a high bit too many");
     bytes[3] = (uint8_t)(high & (high - 1));
     refused(POSITIONS_EF, N, len, "a high bit too few");

@@ -182,7 +182,7 @@ static double each_level(const struct outcome *o, size_t i)
 static const struct claim
 {
     const char *spec;
-    size_t block; /* Block size. 0: the whole vector. */
+    size_t block; /* Number of values per block. 0: the whole vector is one block. */
     double (*exact)(const struct outcome *);
     double (*most)(const struct outcome *);
     double (*each)(const struct outcome *, size_t);

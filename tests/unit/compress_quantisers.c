@@ -66,7 +66,8 @@ static const struct
 {
     const char *spec;
     double worst; /* Largest |v - C(v)|^2, as a share of |v|^2. */
-    double block; /* If not 0, another proved bound of |v - C(v)|^2 / |v|^2 is 1 - 1/block. */
+    /* A second proved bound is |v - C(v)|^2 / |v|^2 <= 1 - 1/block. 0: there is no second bound. */
+    double block;
 } proved[] = {
     {"bf16", 0x1p-16, 0},
     {"int8", 256.0 / 64516, 256},

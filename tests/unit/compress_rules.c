@@ -97,7 +97,8 @@ struct rules
     struct part part[UNITS_MAX]; /* Units in the order in which the message has them. */
 };
 
-/* Copies the tensors of unit *p from a model to joined[]. Returns their number of values. */
+/* Copies the tensors of the unit *p (the tensors that one compressor encodes together) from a
+ * model to joined[]. Returns the number of values copied. */
 static size_t gather(const struct part *p, const float *from)
 {
     size_t n = 0;

@@ -140,7 +140,9 @@ static void fill_odd(struct rng *r, size_t n)
         v[at] = (float)rng_normal(r);
     }
     for (size_t i = 0; how >= 3 && i < n; i++)
-        if (rng_below(r, 8) < how) /* Makes long runs of one code. */
+        /* Gives about how/8 of the values the same code, so that the message has long runs of
+         * it. */
+        if (rng_below(r, 8) < how)
             v[i] = how == 3 ? 1.0f : v[i] * 0x1p40f;
 }
 
@@ -189,8 +191,8 @@ static void test_bound_of_gaps(void **state)
             v[n - 1] = 2.0f;
             assert_int_equal(rig_code(&r, 0, v), 0);
             assert_true(r.out[n - 1] == 2.0f);
-            /* For these positions, too, the message has at most 1.2 times the nominal size plus 8
-             * bytes. */
+            /* Even for the positions with the longest code, a message has at most 1.2 times the
+             * nominal size plus 8 bytes. */
             if (strcmp(specs[i], "topk:0.01") == 0)
                 assert_true((double)r.len <= 8.0 + 1.2 * (double)compress_nominal(r.c));
             rig_close(&r);

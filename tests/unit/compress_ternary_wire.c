@@ -185,7 +185,7 @@ static void test_runs_of_zeros(void **state)
     pack_all(MILLION);
     size_t len = write_all(BYTES);
     assert_int_equal(len, 14286);
-    /* The run is refused, because a vector of zeros is never sent. */
+    /* This run of zero bytes is refused, because a vector of zeros is never sent. */
     assert_false(quartic_check_runs(stream, len, MILLION));
     packed[70000] = 0;
     assert_int_equal(write_all(BYTES), 5000 + 1 + 9286);
@@ -354,7 +354,7 @@ static const struct
     {"3lc", 7, 8, {1, ONE, 2, 121, 121}, false},
     /* Refused: all digits are 0, but the scale is not. */
     {"3lc", 7, 7, {1, ONE, 1, 243}, false},
-    /* Refused: the two bytes 121 must be a run, 243. */
+    /* Refused: two consecutive bytes 121 must be written as a run, byte 243. */
     {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false},
     {"3lc", 20, 9, {1, ONE, 3, 0, 243, 0}, true},
 };

@@ -55,8 +55,8 @@ static void test_replicas(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         uint64_t encoded = p->n_encoded;
         beat(&w);
-        /* Edge 3 delivers messages again, but keeps its own replica. Each round therefore has two
-         * encodings. */
+        /* Edge 3 delivers messages again, but has its own replica of this peer's model. Each
+         * round therefore encodes two deltas. */
         assert_int_equal(p->n_encoded, encoded + 2);
         check_replicas(&w);
     }

@@ -74,8 +74,8 @@ static void test_table(void **state)
 }
 
 /* A drift above the target moves to a denser level only if the lag of the replicas is more than
- * half of the drift. A drift within the target moves to a sparser level if the lag is under a fifth
- * of the drift. The lag is measured at the start of the estimate's window. */
+ * half of the drift. A drift within the target moves to a sparser level if the lag is under a
+ * fifth of the drift. The lag is measured at the start of the window of the drift estimate. */
 static void test_lag(void **state)
 {
     static const struct
@@ -94,8 +94,8 @@ static void test_lag(void **state)
             l.motion2 = 1;
             l.lag2 = lag * lag;
             codec_levels_mark(&l, 10 * t);
-            /* The lag of the replicas must count as it was at the start of the estimate's window,
-             * not as it is now. */
+            /* The lag of the replicas at the start of the window of a drift estimate must count,
+             * not the lag at its end. */
             l.lag2 = 100 - l.lag2;
             codec_levels_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
@@ -104,9 +104,9 @@ static void test_lag(void **state)
     }
 }
 
-/* The drift stays over the target although the lag of the replicas is small. The level must not
- * become sparser, and must become denser at the third estimate in a row that is over four times the
- * target. */
+/* The drift stays over its target although the lag of the replicas is small. The codec level
+ * must not become sparser. It must become denser after three consecutive drift estimates over
+ * four times the target. */
 static void test_far_over(void **state)
 {
     static const struct
@@ -193,7 +193,8 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        /* The trial continues, because the level's price is not measured yet. */
+        /* The trial of the expensive level continues, because the price of this level is not
+         * measured yet. */
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
@@ -276,7 +277,8 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 2);
     look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
-    look(&l, 1, 9, 23, 32); /* A drift estimate of a newer round counts at once. */
+    /* A high drift estimate of a newer round counts at once, without a second one. */
+    look(&l, 1, 9, 23, 32);
     assert_int_equal(l.rung, 4);
     look(&l, 1, 9, 32, 40);
     assert_int_equal(l.rung, 4);
@@ -352,7 +354,7 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 5, 0);
     assert_int_equal(codec_levels_rung(&l), 5);
     for (uint64_t t = 1; t < 6; t++)
-        /* The drift would allow a sparser level, but the floor is sent. */
+        /* The drift would allow a sparser level, but the level sent is the floor. */
         look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(codec_levels_rung(&l), 5);
     codec_levels_set_floor(&l, 0, 60);
@@ -366,7 +368,7 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 4, 80);
     look(&l, 1, 1.5, 81, 82);
     assert_int_equal(codec_levels_rung(&l), 5);
-    /* The floor falls to 3, but the level that is sent stays 5. */
+    /* The floor of the codec level falls to 3, but the level in use stays 5. */
     codec_levels_set_floor(&l, 3, 83);
     look(&l, 1, 1.5, 84, 85);
     assert_int_equal(codec_levels_rung(&l), 6);

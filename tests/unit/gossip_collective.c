@@ -110,7 +110,7 @@ static void test_everybody_has_the_sum(void **state)
         for (uint32_t n = 2; n <= RANKS; n++) {
             begin(n);
             for (uint32_t step = 0; step < (*c)->steps(n); step++)
-                /* Each step of a schedule must send something. */
+                /* Each step of an all-reduce schedule must send at least one message. */
                 assert_true(do_step(*c, n, step) > 0);
             check_sum(*c, n);
         }

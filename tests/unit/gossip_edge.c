@@ -72,12 +72,13 @@ static void test_story(void **state)
     deliver(&w, 1);
     assert_true(edge_ready(a));
     deliver(&w, 1);
-    deliver(&w, 0); /* b drops a's delta of round 1 as a repeat. */
+    /* End b drops the delta of round 1 from end a, because it has received this delta before. */
+    deliver(&w, 0);
     run_fair(&w, 3);
     assert_int_equal(a->epoch, epoch);
     assert_int_equal(a->n_resets + b->n_resets, 0);
 
-    restart(&w, 1); /* b restarts without any state, so a must reset the edge. */
+    restart(&w, 1); /* End b restarts without any state, so end a must reset the edge. */
     run_fair(&w, 3);
     assert_true(a->epoch != epoch);
     assert_int_equal(a->n_resets, 1);
@@ -379,7 +380,8 @@ static void test_epochs(void **state)
             edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
         }
         for (int k = 0; k < 2; k++) {
-            /* The EDGE message of the other end has not arrived, so there is no agreement yet. */
+            /* The EDGE message of the other end has not arrived, so the ends have not agreed on
+             * an epoch. */
             assert_false(edge_agree(&e[k], boot[k]));
             assert_false(edge_hear(&e[k], &m[1 - k]));
             assert_true(edge_agree(&e[k], boot[k]));
@@ -395,9 +397,9 @@ static void test_epochs(void **state)
     }
 }
 
-/* In one epoch, one end may be one exchange ahead of the other. After a larger difference the edge
- * must be reset. It must also be reset if the other end is ahead by one exchange and this end has
- * lost its delta of it by a restart from a checkpoint. */
+/* In one epoch, one end may be one exchange ahead of the other. After a larger difference the
+ * edge must be reset. It must also be reset if the other end is one exchange ahead and this end
+ * no longer has its own delta of that exchange, because it restarted from a checkpoint. */
 static void test_rounds_apart(void **state)
 {
     (void)state;

@@ -175,8 +175,8 @@ static void test_own_vouches(void **state)
     assert_int_equal(n_vouches_told(m), 0); /* Members known from the start need no endorsement. */
     meet(m, NEWCOMER, 0);
     assert_true(is_vertex(m, NEWCOMER));
-    /* One member is new. This peer therefore endorses both members with which it has a session,
-     * member 1 and the newcomer. */
+    /* One member is new, so this peer endorses every member with which it has a session: member
+     * 1 and the newcomer. */
     assert_int_equal(n_vouches_told(m), 2);
     (void)told(m, NEWCOMER + 1, 1);
     (void)vouched(m, 1, NEWCOMER + 1);
@@ -242,7 +242,7 @@ static void test_full_of_ghosts(void **state)
     /* A member with a session must not be replaced, although no member endorses it. */
     members_session(m, id_of(NEWCOMER + 20), true, 0);
     for (uint32_t g = GHOST; g < GHOST + 1048; g++)
-        (void)told(m, g, 2); /* Newer records of the invented members arrive. */
+        (void)told(m, g, 2); /* Newer records of the invented members (ghosts) arrive. */
     assert_non_null(members_find(m, id_of(NEWCOMER + 20)));
     assert_int_equal(n_vertices(m), 28);
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);

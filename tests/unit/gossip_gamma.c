@@ -75,8 +75,8 @@ static void test_then(void **state)
 {
     static const struct
     {
-        /* e2: |x - a|^2 of model and replica after the delta, at each end. d2: D^2. factor: the
-         * factor by which gamma must change. */
+        /* e2: |x - a|^2 at each end after its delta, where x is the model and a the replica. d2:
+         * D^2. factor: the factor by which gamma must change. */
         double e2, d2, factor;
     } row[] = {
         {0.36, 1, 1},                  /* A residual ratio of 0.6, the target, keeps gamma. */
@@ -162,7 +162,7 @@ static void test_bounds(void **state)
          * delta/2. */
         {0.4, 0.4, 0.3, FITS, 0.3},
         {0.4, 0.7, 0.59, SMALL, 0.59},
-        /* The limit `most` has precedence over the lower bound delta/2, too. */
+        /* The limit `most` also has precedence over the lower bound delta/2 of gamma. */
         {0.4, 0.4, 0.05, FITS, 0.05},
         {0.4, 0.05, 0.05, LARGE, 0.05},
         {0.4, 0.4, 0.9, FITS, 0.4}, /* A limit `most` above both bounds of gamma has no effect. */
@@ -221,7 +221,7 @@ static void test_cap(void **state)
     near(next(&g, 4), 0.81, 1e-15);
 }
 
-/* An exchange in which the distance of the models was not measured changes nothing. */
+/* If an exchange did not measure the distance of the models, gamma does not change. */
 static void test_unmeasured(void **state)
 {
     struct gamma g;
@@ -305,8 +305,9 @@ static void test_nothing_came_through(void **state)
 
 /* ---- a runaway ---- */
 
-/* Runs a window of GAMMA_WINDOW exchanges. The last one measures the squared distance d2 of the
- * replicas. Only for this last one may gamma_measured() return true. Returns its result. */
+/* Runs a window of GAMMA_WINDOW exchanges, of which only the last one may make gamma_measured()
+ * return true. d2: squared distance of the replicas in the last exchange. Returns the result of
+ * the last gamma_measured(). */
 static bool window(struct gamma *g, double d2)
 {
     /* Distances that are measured within the window have no effect. */
@@ -369,7 +370,8 @@ static void test_runaway(void **state)
     assert_true(gamma_judge(&g, 26.9));
     assert_int_equal(g.n_runaways, 1);
     near(g.most, 0.3, 1e-12);
-    near(g.value, 0.6, 1e-12); /* The limit 0.3 takes effect in the next exchange. */
+    /* The new limit of gamma (`most`), 0.3, takes effect from the next exchange on. */
+    near(g.value, 0.6, 1e-12);
     near(next(&g, 0.6), 0.3, 1e-12);
     /* After a runaway, D^2 must grow in two more windows before gamma_measured() returns true
      * again. */

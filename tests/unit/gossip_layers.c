@@ -108,8 +108,8 @@ struct cast
     float *x[PEERS], *said[PEERS];
 };
 
-/* Returns how far a peer's model is from the mean in coordinate k. Most results are positive, as if
- * all peers had moved to one side. */
+/* Draws the deviation of a peer's model from the mean in coordinate k. Most deviations are
+ * positive, as if all peers had moved to one side. */
 static double far(struct rng *r, size_t k)
 {
     return 0.5 + (k < 300 ? 3 : 1) * rng_normal(r);

@@ -127,7 +127,7 @@ static void test_ties(void **state)
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_LEFT);
     assert_false(is_vertex(m, 1));
-    /* Only a record with a higher incarnation brings the member back. */
+    /* Only a record with a higher incarnation makes the member alive that has left. */
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
@@ -205,8 +205,8 @@ static void test_earlier_process_was_initial(void **state)
     }
 }
 
-/* The table keeps the last record in which a member is initial, until a later record says so, or
- * the member is dropped. */
+/* The table keeps the last record that marks its member as initial. A later such record replaces
+ * it, and dropping the member removes it. */
 static void test_initial_record_is_kept(void **state)
 {
     (void)state;
@@ -245,7 +245,8 @@ static void test_listeners(void **state)
     drain(m);
     members_audience(m, 3);
     merge(m, record(1, 5));
-    members_heard(m, 0, &(struct record){.n_addresses = 0}); /* No member has this record. */
+    /* A record that belongs to no member. */
+    members_heard(m, 0, &(struct record){.n_addresses = 0});
     struct record said = record(1, 5), older = record(1, 4);
     members_heard(m, 0, &older);
     members_heard(m, 0, &said);
@@ -294,7 +295,8 @@ static void test_tell(void **state)
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, members_count(m));
     members_listener(m, 4, false);
-    /* A listener that is a member knows the records that all members were given at the start. */
+    /* A listener that is a member already knows the records that every member has from the
+     * start. */
     members_listener(m, 4, true);
     cursor = 0;
     assert_true(members_tell(m, 4, &cursor, &out, WIRE_BATCH_MAX));
@@ -388,7 +390,8 @@ static void test_bad_accusations(void **state)
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     a = accusation(1, 2, 0);
-    a.incarnation = 1; /* The signature was made for incarnation 0. */
+    /* Refused: the signature of the accusation was made for incarnation 0, not 1. */
+    a.incarnation = 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
     merge(m, record_in(2, 2, RECORD_LEFT));
     /* A member cannot be accused if its own record says LEFT. */
@@ -416,7 +419,8 @@ static void test_accusation_waits(void **state)
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     MEMBERS_NEWS); /* This accusation displaces one of a later incarnation. */
+                     /* The peer keeps this accusation in place of one of a later incarnation. */
+                     MEMBERS_NEWS);
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
@@ -467,7 +471,9 @@ static void test_session_overrides(void **state)
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
-    members_session(m, id_of(1), false, 0); /* The new record has refuted the accusations. */
+    /* The member's new record has refuted the accusations, so the member is alive without a
+     * session. */
+    members_session(m, id_of(1), false, 0);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
 
     members_session(m, id_of(2), true, 0);
@@ -580,7 +586,7 @@ static void test_own_record(void **state)
     drain(m);
     assert_true(members_add_address(m, "[::1]:7100"));
     assert_int_equal(members_self(m)->incarnation, 2);
-    /* The address is already in this peer's list. */
+    /* Refused: this peer's list has this address already. */
     assert_false(members_add_address(m, "[::1]:7100"));
     assert_false(members_add_address(m, "[::1]:0"));
     assert_false(members_add_address(m, ""));

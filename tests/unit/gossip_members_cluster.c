@@ -58,7 +58,7 @@ static void test_shared_records(void **state)
 /* ---- Records, accusations and endorsements in random orders, against a plain reference. ---- */
 
 enum {
-    N_PEERS = 8, /* Members 1 to 8 exist. The tables belong to member 0. */
+    N_PEERS = 8, /* Members 1 to 8 exist besides member 0, which owns the tables. */
     N_RUMOURS = 120,
     N_TABLES = 4
 };
@@ -260,8 +260,8 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        /* Number of members that are preferred to member x, among those with the same gate (see
-         * ref_gate()). */
+        /* Number of members with the same gate (see ref_gate()) as member x that are preferred
+         * to x. */
         uint32_t before = 0;
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y

@@ -183,8 +183,8 @@ static void sum_told(struct world *world, uint32_t i)
         told[i][k] += (double)sent[k];
 }
 
-/* For each peer, the sum of all parts of updates that were sent, plus the remembered part, equals
- * the sum of its local updates. */
+/* For each peer, the sum of all updates sent, plus the memory of unsent updates, equals the sum
+ * of its local updates. */
 static void test_nothing_is_lost(void **state)
 {
     static const char *const specs[] = {"topk:0.02", "randk:0.05", "sign:64", "qsgd:3"};
@@ -349,8 +349,8 @@ static void test_alone(void **state)
     float withheld[DIM], was[DIM];
     struct peer *p = &w.peer[0];
     hold(&w, 0, 1, true);
-    /* Deltas that had arrived before are still committed. After this step both ends of the edge
-     * without messages wait. */
+    /* Deltas that arrived before the edge stopped delivering messages are still committed in
+     * this step. After it, both ends of the edge wait. */
     beat(&w);
     memcpy(withheld, average_withheld(&p->c), sizeof withheld);
     for (int t = 0; t < 3; t++) {

@@ -411,7 +411,8 @@ static void test_valid(void **state)
             m = good, m.bytes[0] = (uint8_t)coding;
             bool same = coding == good.bytes[0];
             bool word = good.bytes[0] == 0 && (coding == 3 || coding == 4 || coding == 5);
-            /* Codings 3 to 5, of tree aggregation, hold raw floats like coding 0. */
+            /* Codings 3 to 5 mark messages of tree aggregation. Like coding 0, they contain raw
+             * floats. */
             assert_int_equal(sketch_valid(k, &m), same || word);
         }
         m = good, m.u = (float)NAN;
@@ -478,8 +479,8 @@ static void test_hostile_averages(void **state)
     cluster_close(&c);
 }
 
-/* If this peer's own distance from the mean does not allow the estimated consensus distance, the
- * estimate must be false. No estimate is published then. */
+/* If the estimated consensus distance is smaller than this peer's own distance from the mean
+ * allows, the estimate must be wrong. No estimate is published then. */
 static void test_too_small_a_drift(void **state)
 {
     struct cluster c;

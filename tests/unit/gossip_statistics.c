@@ -206,7 +206,8 @@ static void test_in_step(void **state)
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 8 + 0.25 * 4 - 0.5 * 6);
-    fill(x, 8); /* Terms of the previous job must not count again in this job. */
+    /* The terms of the exchanges of the previous job must not count again in this job. */
+    fill(x, 8);
     term_of(&s, 0.25, 8, 0);
     term_of(&s, 0.25, 8, 4);
     term_of(&s, 0.25, 8, 100);
@@ -317,7 +318,8 @@ static void run_jobs(float begin, const struct job *job, size_t n)
             bool variance = s.nonnegative[k];
             near(x[k], variance ? job[i].x : mean);
             near(s.owed[k], variance ? job[i].owed : 0);
-            near(x[k] - s.owed[k], mean); /* x - owed is the exact average, whatever the floor. */
+            /* Whatever the lower limit of a variance, x - owed is the exact average. */
+            near(x[k] - s.owed[k], mean);
         }
     }
     statistics_close(&s);
@@ -331,7 +333,8 @@ static void test_floor(void **state)
         /* The result of averaging, 0.1 - 4.5, is negative. Half of 0.1 is stored as x, and the rest
          * of the decrease as owed: x = 0.05, owed = 4.45. */
         {{10, 10}, {1, 10}, 0.05, 4.45},
-        /* The exchanges cancel out. `owed` falls by 0.025, the amount taken from x. */
+        /* The two exchanges cancel out. Half of x, 0.025, is taken from x and subtracted from
+         * `owed`. */
         {{10, 1}, {1, 10}, 0.025, 4.425},
         /* `owed` falls by the 0.5 received and by 0.0125 taken from x. */
         {{1, 1}, {2, 1}, 0.0125, 3.9125},
@@ -341,7 +344,8 @@ static void test_floor(void **state)
      * (`second`). The floor is half of it, 0.1. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* The full sum, 0.3, is positive, but under the floor 0.5, half of the smallest variance. */
+    /* The new variance of 0.3 would be positive, but is under the floor 0.5, half of the
+     * smallest variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
     /* The floor is 0.1, half of the smallest variance. The result 1.1 is above it, so nothing is
      * owed. */
@@ -388,7 +392,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    /* The edge with the largest relative distance has the own value 2 and the distance 4. */
+    /* The result is that of the edge with the largest relative distance: distance 4, own value
+     * 2. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* A job without exchanges keeps the result. */

@@ -108,7 +108,8 @@ static void test_blurred(void **state)
     (void)state;
     static const struct
     {
-        /* Number of rounds until both children have reported for the second measurement (window). */
+        /* Rounds between the start of the second measurement (window) and the reports of both
+         * children. */
         uint64_t rounds;
         /* Sketch of this peer's model in the second window, whose first float is not 0. In the first
          * window that float is 1. */

@@ -152,8 +152,9 @@ static void test_prices(void **state)
     begin(&u);
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
-        assert_true(price[i] == 1); /* Before the first measurement all prices are 1. */
-    look(&u, 32, 3);                /* The budget is the time that 32 bytes take. */
+        /* Before the first measurement the prices of all codec levels are 1. */
+        assert_true(price[i] == 1);
+    look(&u, 32, 3); /* The budget is the time that 32 bytes take. */
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
@@ -167,8 +168,8 @@ static void test_prices(void **state)
     assert_true(price[3] == 1 && price[4] == 1);
     begin(&u);
     look(&u, 1e9, 3);
-    /* The level has changed from 3 to 2. This measurement still includes bursts of level 3, so the
-     * prices ignore it. */
+    /* The sent codec level has changed from 3 to 2. This measurement still includes bursts of
+     * level 3, so it does not change the prices of the levels. */
     look(&u, 8, 2);
     uplink_prices(&u, price);
     assert_true(price[3] == 1 && price[4] == 1);
@@ -259,8 +260,8 @@ static void test_flapping_link(void **state)
     assert_int_equal(u.floor, 5);
 }
 
-/* After a fall of the floor, the level that was left may not be tried for a while, but the levels
- * below it may. */
+/* After the floor of the codec level has fallen, the previous floor may not be tried again for a
+ * while, but the levels below it may. */
 static void test_below_the_one_left(void **state)
 {
     struct uplink u;

@@ -210,7 +210,8 @@ static void test_type_of(void **state)
         assert_int_equal(type, row[i].type);
         free(copy);
     }
-    assert_true(check_sound(row[10].p, 4)); /* The same message in a longer encoding is accepted. */
+    /* A message of the same type in a longer encoding is accepted. */
+    assert_true(check_sound(row[10].p, 4));
     assert_refused((const uint8_t *)"\x92\x05\x01", 3);
     assert_refused((const uint8_t *)"\x92\x09\x90", 3);
 }
@@ -491,8 +492,8 @@ static void test_status_figures(void **state)
         s->figures[0] = (struct wire_status_figure){.name = "a", .is_real = true, .real = real[i]};
         assert_refused(buffer, wire_put_status(buffer, CAP, s));
     }
-    /* The large sample has the largest number of figures, each of which has 33 bytes of name and 9
-     * of value in an array of two. One more is appended. */
+    /* The large sample has WIRE_FIGURES_MAX figures. Each figure is an array of a name (33
+     * bytes) and a value (9 bytes). The test appends one more figure. */
     size_t n = sample(WIRE_STATUS, true), n_figure = 1 + 1 + WIRE_FIGURE_NAME + 9;
     memcpy(buffer + n, buffer + n - n_figure, n_figure);
     uint8_t *count = buffer + n - WIRE_FIGURES_MAX * n_figure - 1;
@@ -514,7 +515,8 @@ static void test_wrong_types(void **state)
         bool ok;
     } row[] = {{5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
                {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false}, /* Refused: 0 instead of false. */
-               {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false}, /* Refused: -1 instead of 9. */
+               /* Refused: the first number is -1 instead of 9. */
+               {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false}, /* Refused: nil instead of 9. */
                {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},

@@ -268,7 +268,8 @@ static void test_validate(void **state)
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < both[k]->n; i++) {
             int v = value(both[k], i);
-            assert_true(v >= 0 && v < 200 && !seen[v]); /* No sample comes from the test file. */
+            /* Each value occurs once and is below 200, so no sample comes from the test file. */
+            assert_true(v >= 0 && v < 200 && !seen[v]);
             seen[v] = true;
         }
     data_close(&d);
@@ -554,7 +555,7 @@ static void test_sniff_sorted(void **state)
     images[7] = 1;
     images[11] = images[15] = 28;
     for (size_t i = 16; i < 16 + 784; i += 8)
-        images[i] = 255; /* The brightness of the images is now about the mean of MNIST. */
+        images[i] = 255; /* Now the mean brightness of the images is close to that of MNIST. */
     for (uint32_t classes = 12; classes >= 4; classes -= 2) {
         for (uint32_t i = 0; i < N; i++)
             labels[8 + i] = (uint8_t)(i * classes / N);

@@ -87,7 +87,7 @@ static inline void gradient_poison(float *f, size_t n)
         f[i] = NAN;
 }
 
-/* Allocates exactly n floats and the slack behind them, all NaN. */
+/* Allocates n + LAYER_SLACK floats, all NaN. The last LAYER_SLACK floats must not be used. */
 static inline float *gradient_floats(size_t n)
 {
     size_t size = (n + LAYER_SLACK) * sizeof(float);
@@ -299,7 +299,7 @@ static inline void gradient_check_params(const struct gradient_bed *b)
     assert_true(isnan(b->grad.f[at]));
 }
 
-/* A second pass with `add` must keep the values that are there, and add the same gradient. */
+/* A second pass with `add` must add the same gradient to the values that the array already has. */
 static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t n, bool *add,
                                       const char *what)
 {

@@ -16,7 +16,8 @@ static inline double ref_relu(const struct layer *l, double v)
     return l->relu && v < 0 ? 0 : v;
 }
 
-/* A dense layer. Sparse input rows have been made dense. */
+/* Reference for a dense layer. The input rows are dense here, even if the layer reads sparse
+ * rows. */
 static inline void ref_dense(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t i_n = l->in.c, o_n = l->out.c;

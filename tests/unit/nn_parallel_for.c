@@ -16,7 +16,8 @@ enum { TEAM_MAX = 9 };
 struct board
 {
     uint64_t count[TEAM_MAX][16]; /* Result of each part, in a cache line of its own. */
-    uint64_t sum;                 /* Result of the team's previous run, which all parts may read. */
+    /* Sum of the parts' results in the previous parallel-for. All parts may read it. */
+    uint64_t sum;
     pthread_t who[TEAM_MAX];
 };
 

@@ -38,7 +38,7 @@ static inline void ring_mean(double x[PEERS][DIM])
 struct peer
 {
     struct round_momentum change;
-    uint64_t n_learnt; /* Number of updates of the moments. */
+    uint64_t n_learnt; /* Number of updates of the optimiser's moments m and v. */
     float x[DIM], m[DIM], v[DIM];
 };
 

@@ -129,7 +129,7 @@ static inline void rows_check_sparse(const struct dataset *d)
     assert_int_equal(longest, d->longest);
 }
 
-/* Checks the properties of every accepted data set. */
+/* Checks the properties that every data set has which a reader has accepted. */
 static inline void rows_check(const struct dataset *d)
 {
     assert_true(d->n >= 1 && d->n_files >= 1);

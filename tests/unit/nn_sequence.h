@@ -180,8 +180,8 @@ static inline void sequence_check(struct layer l, uint32_t n, sequence_ref ref)
     sequence_close(&b);
 }
 
-/* With add_in, a layer adds its gradient to d_in. Without d_in, its other results have the same
- * bits. */
+/* A layer with add_in adds its gradient to what d_in holds. If d_in is NULL, all other results
+ * of the layer have the same bits. */
 static inline void sequence_check_adds(struct layer l, uint32_t n)
 {
     struct sequence b;
@@ -207,7 +207,8 @@ static inline void sequence_check_adds(struct layer l, uint32_t n)
     sequence_close(&b);
 }
 
-/* An evaluation pass, which has less memory, gives outputs with the same bits. */
+/* An evaluation pass, which gets less memory than a training pass, gives outputs with the same
+ * bits. */
 static inline void sequence_check_evaluation(struct layer l, uint32_t n)
 {
     struct sequence b;

@@ -7,8 +7,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Returns gate k of one sample before its activation function. in: input at this time. h: output of
- * the previous time. NULL: there is no previous time. */
+/* Returns gate k of one sample before its activation function. in: input at this time. h: output
+ * at the previous time, or NULL if this is the first time. */
 static double gate(const struct layer *l, const double *x, size_t k, const double *in,
                    const double *h)
 {

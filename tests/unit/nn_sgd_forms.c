@@ -198,8 +198,8 @@ static void test_more_threads_than_samples(void **state)
     sgd_scratch_close(scratch);
 }
 
-/* Evaluation uses the same scratch memory as training and no more, with the largest batch that
- * fits. */
+/* An evaluation uses only the scratch memory of the training, with the largest batch that fits
+ * into it. */
 static void test_evaluation_fits(void **state)
 {
     (void)state;

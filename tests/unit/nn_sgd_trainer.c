@@ -392,7 +392,9 @@ static void test_rounds_of_one_step(void **state)
         a.shard.one_step_from = 13;
         bed_start(&a);
         bed_start(&b);
-        if (rows[i].n_steps == 0) { /* In the middle of a round of b the rate is another. */
+        /* Round 7 of `a` begins at round 1.75 of `b`, so the learning rates of these two are
+         * compared. */
+        if (rows[i].n_steps == 0) {
             double lr = schedule_lr(&a.config.schedule, shard_rounds(&a.shard, rows[i].round));
             assert_true(fabs(lr - schedule_lr(&a.config.schedule, 1.75)) <= 1e-12);
         } else {

@@ -258,7 +258,9 @@ static void check_death(const char *spec)
     memset(alone, 0, sizeof alone);
     for (size_t i = 0; i < s.count; i++)
         alone[s.sample[i]] = 1;
-    for (size_t i = 0; i < N; i++) /* A shard that existed before the death has the same samples. */
+    /* A shard that was opened before the member's death has the same samples as a shard opened
+     * after it. */
+    for (size_t i = 0; i < N; i++)
         assert_int_equal(alone[i], after[i] == 2);
     shard_close(&s);
 }

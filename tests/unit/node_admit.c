@@ -132,8 +132,10 @@ static void test_certificates(void **state)
         begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
         valid = cases[i].valid;
         struct record r = invited(STRANGER, cases[i].issuer, unix_ms + 60000);
-        step_at(rig.env.now_us + 60 * SECOND
-                - (cases[i].late ? 0 : 1000)); /* Expiry is exact to the millisecond. */
+        step_at(rig.env.now_us
+                + 60 * SECOND
+                /* The expiry of an invitation is exact to the millisecond. */
+                - (cases[i].late ? 0 : 1000));
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         if (cases[i].why < 0)
@@ -217,7 +219,8 @@ static void test_own_identity(void **state)
     for (int k = 0; k < 2; k++) {
         begin();
         list(k ? (uint8_t[]){LOW, OURS, 0} : (uint8_t[]){LOW, 0});
-        /* The member HIGH is not on the list either. The node reports that, too. */
+        /* The new allow-list does not contain member HIGH. The node reports that in an
+         * additional message. */
         assert_int_equal(rig.fx.n_notes, k ? 1 : 2);
         assert_false(rig.env.over);
         step_at(rig.env.now_us);
@@ -257,9 +260,10 @@ static struct record named(uint8_t who, const char *name, uint64_t incarnation)
     return r;
 }
 
-/* A peer with the name of another member is refused if that member has a session and started
- * earlier. If that member is silent (k == 1) or gone (k == 2), the peer counts as its restart. If
- * that member started later (k == 3), it will be refused, so the peer is admitted. */
+/* A new peer has the name of a member. If the member has a session and started earlier (k == 0),
+ * the new peer is refused. If the member is silent (k == 1) or disconnected (k == 2), the new
+ * peer counts as the restarted member. If the member started later (k == 3), the new peer is
+ * admitted. */
 static void test_taken_name(void **state)
 {
     struct wire_message m;
@@ -268,7 +272,7 @@ static void test_taken_name(void **state)
         begin();
         const struct link *high = up(HIGH, false);
         hello(high, 1);
-        if (k == 1) { /* The heartbeats of HIGH have stopped. */
+        if (k == 1) { /* No heartbeats of member HIGH arrive any more. */
             step_at(rig.env.now_us + SILENT_US + 1);
             sessions_tick(rig.s);
         } else if (k == 2) {
@@ -398,8 +402,8 @@ static void test_being_refused(void **state)
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
         }
-        /* The node reports each of the two reasons once. If it ends (k == 0), it reports that,
-         * too. */
+        /* The node reports each of the two reasons for its refusal once. If the node ends (k ==
+         * 0), it reports that in a third message. */
         assert_int_equal(n_notes, k == 0 ? 3 : 2);
         end();
     }

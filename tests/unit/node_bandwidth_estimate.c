@@ -1,6 +1,8 @@
-/* tests/unit/node_bandwidth_estimate.c -- tests of the bandwidth estimate in a node: deltas use the
- * most precise codec level whose transfer over the slowest edge does not delay training, or a more
- * precise one. */
+/* tests/unit/node_bandwidth_estimate.c -- tests of the bandwidth estimate in a node: which codec
+ * level deltas use.
+ *
+ * The level is the most precise one whose transfer over the slowest edge does not delay
+ * training. The drift may require a more precise level. */
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/exchange/codec_levels.h"
@@ -120,7 +122,7 @@ static void test_all_edges_are_asked(void **state)
     carry_both(w, LOOKS, fast, 0);
     assert_false(by_link(w));
     assert_true(isnan(lone_progress(w).goodput));
-    /* The edge without measurements is closed. The other edge has measurements. */
+    /* The edge without measurements is closed, so the only open edge has measurements. */
     lone_disconnect(w, w->actor[1].link, false);
     w->actor[1].answers = false;
     carry_both(w, LOOKS, fast, 0);

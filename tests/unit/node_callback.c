@@ -84,7 +84,7 @@ static void test_refused_is_told_at_both_ends(void **state)
     assert_string_equal(w->actor[0].callback.address, w->actor[0].record.address[0]);
     lone_run(w, 60 * SECOND);
     assert_int_equal(lone_said(w, "cannot be called"), 1);
-    assert_false(fails(w, 0, NODE_WHY_REFUSED)); /* The member is not called again. */
+    assert_false(fails(w, 0, NODE_WHY_REFUSED)); /* The node does not dial the member again. */
     lone_close(w);
 }
 
@@ -161,7 +161,8 @@ static void test_what_does_not_tell(void **state)
     }
 }
 
-/* If many members have the same fault, the warnings name only some of them. */
+/* If many members report that they cannot call the node back, the warnings name only some of
+ * them. */
 static void test_many_share_a_line(void **state)
 {
     (void)state;
@@ -185,8 +186,9 @@ static void says(struct lone *w, uint32_t who, enum node_why why, const char *ad
     lone_says(w, who, out, wire_put_callback(out, sizeof out, &m));
 }
 
-/* Members report that they cannot call the node. If none can, the node warns repeatedly. If only
- * some cannot, it warns once. A report about an address that the node does not have is ignored. */
+/* Members report whether they can call the node back. If no member can, the node warns
+ * repeatedly. If only some members cannot, the node warns once. Reports about addresses that the
+ * node does not have are ignored. */
 static void test_what_members_say_of_us(void **state)
 {
     (void)state;

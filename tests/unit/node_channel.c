@@ -173,9 +173,9 @@ static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *i
     memset(out + CHANNEL_ID + 64, 0, 4);
 }
 
-/* A cheating member with the static keys of `id` sends this payload, once as the responder and once
- * as the initiator. Returns true if both times the honest end accepts it, false if it refuses both.
- * The test fails if the two results differ. */
+/* A cheating member with the static keys of `id` sends `payload` in a handshake, once as the
+ * responder and once as the initiator. Returns true if the honest end accepts both, false if it
+ * refuses both. The test fails if the two results differ. */
 static bool hello_is_believed(const struct talk *t, const struct channel_identity *id,
                               const uint8_t payload[CHANNEL_PAYLOAD])
 {

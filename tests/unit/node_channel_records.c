@@ -207,7 +207,7 @@ static void nonces_run_out_and_never_wrap(void **state)
     memset(wire, 0, 64);
     assert_int_equal(
         channel_seal(&t.a, CHANNEL_CONTROL_END, (const uint8_t *)"x", 1, NULL, 0, wire), 0);
-    /* The refused call has not written the plaintext "x" into the buffer, either. */
+    /* The refused channel_seal() call has not written to the buffer, not even the plaintext "x". */
     assert_true(sodium_is_zero(wire, 64));
     assert_int_equal(channel_open(&t.b, wire, 40, plain, &n_data, &k), -EPROTO);
 }

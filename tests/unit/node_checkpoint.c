@@ -160,7 +160,8 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_ask(r.c);
     assert_false(now(&r, 10));
     assert_int_equal(checkpoint_due(r.c), 10 + 4 * REACH + 2);
-    hear(&r, 20, 11); /* Another peer, which also stops, announces an earlier step. */
+    /* Another stopping peer announces a checkpoint for step 20, which is earlier. */
+    hear(&r, 20, 11);
     assert_true(now(&r, 20));
     checkpoint_taken(r.c, 20);
     checkpoint_written(r.c, 20);

@@ -69,7 +69,8 @@ static void test_each_reason_is_told(void **state)
             fails(w, 2, NODE_WHY_UNKNOWN);
         }
         lone_run(w, 4 * SECOND);
-        /* The peer that does not answer may be starting, so the node reports this reason later. */
+        /* A peer that does not answer or is slow may be starting, so the node reports these two
+         * reasons later. */
         if (row[i].why == NODE_WHY_MUTE || row[i].why == NODE_WHY_SLOW) {
             assert_int_equal(lone_said(w, row[i].said), 0);
             lone_run(w, 7 * SECOND);

@@ -19,7 +19,8 @@ struct models
 {
     float x[MODELS][DIM];
     size_t n, dim;
-    size_t calls, missing_from; /* get() returns NULL from this call on. */
+    /* Number of calls of get(), and number of the first call that returns NULL. */
+    size_t calls, missing_from;
 };
 
 static void draw(struct models *m, size_t n, size_t dim)

@@ -128,7 +128,7 @@ static void test_late(void **state)
     } row[] = {
         {2 * SECOND, MADE + 3, 1, true},
         {SECOND, MADE + 3, 1, false}, /* Not delayed: it came 1 s after the previous one. */
-        /* Not delayed: this peer's own delta is only 2 steps old. */
+        /* Not counted as delayed: this peer's own delta is only 2 steps old. */
         {2 * SECOND, MADE + 2, 1, false},
         {2 * SECOND, MADE + 3, 1e-7, false}, /* Delayed, but the replicas are close. */
     };

@@ -37,9 +37,9 @@ static void test_tenths(void **state)
     assert_int_equal(count(&e, 4), 3);
 }
 
-/* Evaluations take at most 2 % of the training time, on the assumption that evaluating a sample
- * takes a third of the time of training on it. If 2 % are enough for EVALUATION_LEAST samples, the
- * run is evaluated at least once. */
+/* Evaluations take at most 2 % of the training time, if evaluating a sample takes a third of the
+ * time of training on it. The model is evaluated at least once if 2 % of the time are enough for
+ * EVALUATION_LEAST samples. */
 static void test_cost(void **state)
 {
     (void)state;

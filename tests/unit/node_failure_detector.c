@@ -300,7 +300,7 @@ static void test_forgotten_and_back(void **state)
     assert_null(members_find(rig.env.members, id));
     struct wire_members told = {.n_records = 1, .records = &rig.known[0]};
     sessions_members(rig.s, friend, &told);
-    /* The relayed record is too old to bring the member back. */
+    /* The relayed member record is too old to make the removed peer a member again. */
     assert_null(members_find(rig.env.members, id));
     const struct link *back = up(LOW, false);
     hello(back, 1);

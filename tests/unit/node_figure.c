@@ -72,8 +72,8 @@ static void test_rows(void **state)
     }
 }
 
-/* Prometheus: the type follows from the name, and figures of one metric follow each other and have
- * one help text and different labels. */
+/* A figure is a Prometheus counter if and only if its metric's name ends in _total. Figures of
+ * one metric are consecutive, and have equal help texts and different labels. */
 static void test_metrics(void **state)
 {
     (void)state;
@@ -104,7 +104,8 @@ static struct figure_value get(const char *name, enum figure_output output)
     return figure_get(figure_named(name), &values, output);
 }
 
-/* Writes a value other than 0 where the row reads it. Returns the value as a number. */
+/* Stores a value other than 0 at the offset that the figure reads. Returns the value as a
+ * double. */
 static double put(const struct figure *f, uint32_t number)
 {
     char *at = (char *)&values + f->offset;
@@ -177,8 +178,8 @@ static void test_nothing_is_known(void **state)
     assert_string_equal(get("diverged", FIGURE_SUMMARY).text, "at round 3");
 }
 
-/* A line of a round has an evaluation only if the round was evaluated. The other outputs show the
- * last evaluation. */
+/* A line of the run log contains an evaluation only if the model was evaluated in that round.
+ * The other outputs show the last evaluation. */
 static void test_evaluation(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void test_evaluation(void **state)
     assert_int_equal(get("accuracy_round", FIGURE_PYTHON).is, FIGURE_IS_WHOLE);
 }
 
-/* The round of a drift estimate is not known without an estimate, and Prometheus has no rounds
- * without a run. */
+/* Without a drift estimate, its round is unknown. Prometheus gets no round before the run has
+ * begun. */
 static void test_rounds(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ struct peer
     struct world *world;
     uint32_t index;
     struct finish *finish; /* NULL: the process has crashed. */
-    /* Attempt to which the state of the model in the next fields belongs. */
+    /* Attempt of the finish protocol in which `frozen`, `within` and `stores` were set. */
     uint32_t attempt;
     /* frozen: the model is final. within: the final model is within the target. */
     bool frozen, within;
@@ -46,7 +46,8 @@ struct peer
     uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
     bool stored;       /* True: an earlier process of this peer had frozen its model. */
     float covered;     /* Model of the process that the certificate covers. 0: none so far. */
-    /* Promise on the peer's disk. full: the disk is full, so that no promise can be stored. */
+    /* The peer's promise (its ballot and proposal) on disk. full: the disk is full, so that no
+     * promise can be stored. */
     size_t n_promise;
     uint8_t promise[FINISH_PROMISE_MAX];
     bool full;
@@ -302,8 +303,8 @@ static void crash(struct world *w, uint32_t i)
         disconnect(w, i, k);
 }
 
-/* Freezes the model of a peer. A restarted process has another model, which is also within the
- * target. */
+/* Freezes the model of a peer. `within`: its distance from the mean is within the target. A
+ * restarted process has another model, which is always within the target. */
 static void freeze(struct world *w, uint32_t i, bool within)
 {
     struct peer *p = &w->peer[i];
@@ -523,7 +524,8 @@ static void test_one_ballot_decides(void **state)
     assert_int_equal(finish_ballots(w.peer[0].finish), 1);
     assert_int_equal(finish_ballots(w.peer[1].finish), 0);
     assert_int_equal(finish_count(p, FINISH_WITHIN), 2);
-    assert_true(fabs(p->distance - 0.5) < 1e-6); /* Xi = 1 per element, mean = 2. */
+    /* The consensus distance Xi is 1 per element and the mean is 2, so Xi / |mean| is 0.5. */
+    assert_true(fabs(p->distance - 0.5) < 1e-6);
     close_world(&w);
 }
 
@@ -591,7 +593,7 @@ static void test_absent_peer_learns_the_abort(void **state)
         deliver_all(&w);
         assert_int_equal(finish_attempt(w.peer[0].finish), 1);
         assert_int_equal(finish_attempt(w.peer[2].finish), 0);
-        if (asks) { /* The session exists, but the message about the abort is lost. */
+        if (asks) { /* The two peers have a session, but the message about the abort is lost. */
             connect(&w, 2, 0);
             w.n_queue = 0;
             w.now_us += 2 * FINISH_TAKEOVER_US;
@@ -665,7 +667,8 @@ static void test_overdue_members_abort_the_attempt(void **state)
     (void)state;
     struct world w;
     open_mixing(&w, 2);
-    /* These rounds do not count, because they are done before the first ASK message. */
+    /* The coordinator does not count these rounds, because it has not sent its first ASK message
+     * yet. */
     mix(&w, 2, 4);
     coordinate(&w, FINISH_MIXING_US - 1);
     assert_int_equal(finish_ballots(w.peer[0].finish), 0);
@@ -774,15 +777,17 @@ static void test_restart_keeps_the_attempt(void **state)
     deliver_all(&w);
     for (uint32_t i = 0; i < 3; i++)
         freeze(&w, i, true);
-    update(&w, 0); /* Peer 0 promises a ballot of the second attempt. */
+    /* Peer 0 promises a ballot of the second attempt (not to accept proposals of earlier
+     * ballots). */
+    update(&w, 0);
     crash(&w, 0);
     start(&w, 0);
     assert_int_equal(finish_attempt(w.peer[0].finish), 1);
     close_world(&w);
 }
 
-/* A peer that cannot store or read its promise must send no ASK message, and its answers must
- * contain no vote. */
+/* A peer that cannot store or read its promise (its stored ballot and proposal) must send no ASK
+ * message. Its answers to ASK messages must contain no vote. */
 static void test_lost_promise_takes_the_vote(void **state)
 {
     (void)state;

@@ -217,7 +217,7 @@ static void a_limit_can_grow_and_shrink(void **state)
     assert_int_equal(push(&f, CHANNEL_BULK_END, data, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 50);
     assert_int_equal(push(&f, CHANNEL_BULK, data, 50, &m), 0);
-    /* 50 bytes of the message, more than this limit, have arrived. */
+    /* 50 bytes of the message have arrived, which is more than the new limit. */
     frame_limit(&f, FRAME_BULK, 20);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 1, &m), -EPROTO);
     frame_limit(&f, FRAME_BULK, 60);
@@ -264,7 +264,7 @@ static void memory_follows_what_has_come(void **state)
         assert_true(capacity >= come && (capacity <= 2 * come || capacity <= 4096));
     }
     frame_close(&f);
-    frame_init(&f, 100, 5000); /* The buffer is never larger than the limit. */
+    frame_init(&f, 100, 5000); /* The receive buffer is never larger than the limit of a message. */
     for (size_t n = 0; n < 5000; n += 100)
         assert_int_equal(push(&f, CHANNEL_BULK, data, 100, &m), 0);
     assert_int_equal(f.lane[FRAME_BULK].capacity, 5000);

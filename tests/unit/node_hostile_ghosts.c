@@ -16,8 +16,8 @@ static struct record ghost(const struct world *w, uint32_t number)
     return signed_record(r);
 }
 
-/* The hostile member announces `n` ghosts, PIECE of them per message, with endorsements by itself
- * and by other ghosts. */
+/* The hostile member announces `n` ghosts, which are members that do not exist. Each message has
+ * PIECE ghosts, endorsed by the hostile member or by other ghosts. */
 static void evil_tells_of(struct world *w, uint32_t first, uint32_t n)
 {
     static uint8_t out[SCRATCH];

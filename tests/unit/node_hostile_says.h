@@ -177,7 +177,8 @@ static inline size_t model_initial_unasked(struct world *w, uint8_t *out)
     static const uint8_t floats[DIM * 4];
     struct wire_model m = {.round = WIRE_ROUND_INITIAL, .payload = {floats, sizeof floats}};
     (void)w;
-    size_t n = wire_put_model(out, SCRATCH, &m); /* Writes only the message head. */
+    /* Writes the head of the MODEL message only. The floats are appended below. */
+    size_t n = wire_put_model(out, SCRATCH, &m);
     memcpy(out + n, floats, sizeof floats);
     return n + sizeof floats;
 }
@@ -361,8 +362,8 @@ static inline void try_act(struct world *w, const struct act *a)
     assert_memory_equal(before, model(w, OURS), size);
     check_friend(w);
     assert_int_equal(edge_with(w, FRIEND)->round, round);
-    /* In lock step the node would wait for the hostile peer after a valid message, so this session
-     * is ended. */
+    /* In lock step, the node would wait for more messages of the hostile peer after a valid one,
+     * so the test ends the session. */
     if (a->want == TAKEN && a->opened)
         disconnect(w, w->evil, true);
     check_alive(w);

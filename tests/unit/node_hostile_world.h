@@ -210,7 +210,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         step(w, who, &(struct node_event){.type = NODE_KEPT, .kept = {NULL}});
 }
 
-/* Records the messages that the two actors receive. */
+/* Records a message that the node sends to one of the peers that the test plays (EVIL, WATCH). */
 static inline void overhear(struct world *w, const uint8_t *p, size_t n)
 {
     struct wire_seen *s = &w->seen;
@@ -428,7 +428,7 @@ static inline void evil_connects(struct world *w)
     free(w->delta);
     w->delta = NULL;
     w->seen = (struct wire_seen){0};
-    w->evil = w->n_links; /* Must be set before the events of the new session. */
+    w->evil = w->n_links; /* The events of the new session need w->evil, so it is set first. */
     (void)connect_ends(w, EVIL, OURS, 0);
     flush(w);
 }
@@ -461,7 +461,8 @@ static inline void evil_opens(struct world *w)
     static uint64_t nonce = 1000;
     evil_connects(w);
     evil_hello(w);
-    /* The node opens its edge between two jobs, and may first wait for the hostile peer. */
+    /* The node opens its edge to the hostile peer between two jobs, and a job may first wait for
+     * that peer. */
     for (int k = 0; k < 400 && !w->seen.edge; k++)
         run_for(w, STEP_US);
     assert_true(w->seen.edge);
