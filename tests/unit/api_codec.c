@@ -156,7 +156,7 @@ static void without_a_replica(void **state)
  * message was accepted. */
 static bool offer(const struct hearsay_codec *c, const uint8_t *bytes, size_t n)
 {
-    /* The message contains these finite floats. No codec produces them. */
+    /* Fills the replica with finite floats that no codec produces. */
     memset(replica, 0x55, sizeof replica);
     memcpy(theirs, replica, sizeof replica);
     int proper = hearsay_codec_check(c, bytes, n);

@@ -43,7 +43,7 @@ static inline void small_state(struct state *s, uint64_t beat)
     assert(err == 0);
 }
 
-/* Returns whether the state is complete and of this step. */
+/* Returns whether the state is complete and belongs to step `beat`. */
 static inline bool small_is(struct state *s, uint64_t beat)
 {
     uint64_t found = 0;

@@ -273,7 +273,8 @@ static void test_most(void **state)
     bytes[0] = 1;
     for (unsigned count = 1; count <= M + 1; count++) {
         bytes[1] = (uint8_t)count;
-        size_t len = 3 + 4 * count * (M + N); /* The message of the second matrix is empty. */
+        /* The second matrix takes one byte of the message, its number of triples: 0. */
+        size_t len = 3 + 4 * count * (M + N);
         bytes_put_float(bytes + len - 5, 1.0f);
         assert_int_equal(compress_validate(rig.c, bytes, len), count <= M);
         bytes_put_float(bytes + len - 5, 0.0f);

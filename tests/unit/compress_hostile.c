@@ -236,9 +236,9 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Refused: other encodings of the position in the first of these topk messages. They have
-         * another Rice parameter, with which the stream is not shorter, or another code of
-         * positions. */
+        /* Refused: the position of a valid topk message, encoded differently than the sender
+         * must encode it. The Rice parameter is a larger one that does not shorten the stream,
+         * or the code of positions is another one. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
@@ -267,7 +267,8 @@ static void test_chosen(void **state)
         {"topk:0.1/ef", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* Accepted: positions 3 and 4. */
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* Refused: both positions are 3. */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false}, /* Refused: positions 3 and 2. */
+        /* Refused: the positions 3 and 2 are not ascending. */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, true},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 1}, false},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0x10}, false},

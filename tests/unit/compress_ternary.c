@@ -385,7 +385,8 @@ static void test_out_of_range(void **state)
     struct bench_rig r;
     rig_open(&r, "3lc:1.75", 6000);
     vector_fill(v, 6000, VECTOR_GAUSS, 1);
-    /* With the option 1.75, this value is sent as 0.984 * 2^64, just under the limit 2^64. */
+    /* 3lc:1.75 multiplies the largest value, 1.125 * 2^63, by 1.75. The result is 0.984 * 2^64,
+     * just under the limit 2^64. */
     v[7] = 0x1.2p63f;
     assert_int_equal(rig_code(&r, 1, v), 0);
     v[7] = 0x1.3p63f;

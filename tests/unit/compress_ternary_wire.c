@@ -265,7 +265,8 @@ static const struct
      * 4, the second those of values 1 and 3. The rest is padding. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},
     {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* Refused: code 01 does not exist. */
-    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false}, /* Refused: code 01 does not exist. */
+    /* Refused: the code of value 4 is 01, which does not exist. */
+    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false},
     {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the padding is not 0. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the padding is not 0. */

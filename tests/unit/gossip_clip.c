@@ -18,8 +18,8 @@ enum { MOST = 12, DIM = 5003 };
 
 /* ---- the threshold ---- */
 
-/* Reference for the clipping threshold: sorts the terms by distance, and goes from the farthest to
- * the nearest. */
+/* Reference for the clipping threshold: sorts the terms (corrections from neighbours) by
+ * distance, and goes from the farthest to the nearest. */
 static double plain_threshold2(const struct correction *term, size_t n, uint32_t tolerate,
                                uint32_t behind)
 {
@@ -209,7 +209,8 @@ static void limit_is_by_what_was_seen(void **state)
                  apart2 = OUTLIER_FILTER_APART * OUTLIER_FILTER_APART;
     const double ways2 = OUTLIER_FILTER_WAYS * OUTLIER_FILTER_WAYS;
     (void)state;
-    /* No distance is known on this edge yet, so exchanges have no limit. */
+    /* No distance has been measured on this edge yet, so the correction from its neighbour has
+     * no limit. */
     assert_true(limit2(&t, 0, 0, 0) == 0);
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     /* The distances on other edges have no influence before outlier_filter_warn() is called. */

@@ -227,7 +227,8 @@ static void test_dear_from_the_start(void **state)
         codec_levels_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? CODEC_LEVELS_FIRST : CODEC_LEVELS_MIDDLE);
         assert_string_equal(codec_levels_by(&l), k == 0 ? "drift" : "price");
-        codec_levels_set_prices(&l, price[0], 6); /* Lower prices bring the first level back. */
+        /* When prices are low again, the codec level returns to CODEC_LEVELS_FIRST. */
+        codec_levels_set_prices(&l, price[0], 6);
         assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
     }
     codec_levels_init(&l, 1);
@@ -286,7 +287,8 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 6);
     look(&l, 1, 9, 42, 50);
     assert_int_equal(l.rung, 7);
-    /* The level is the densest and stays, so the next estimates count at once. */
+    /* The level is already the densest and does not change, so later drift estimates count at
+     * once. */
     look(&l, 1, 9, 51, 60);
     look(&l, 1, 0.1, 52, 61);
     look(&l, 1, 0.1, 53, 62);

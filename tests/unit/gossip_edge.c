@@ -39,7 +39,7 @@ static void test_story(void **state)
     assert_int_equal(a->round, 1);
     assert_int_equal(a->n_exchanges, 1);
     deliver(&w, 0);
-    /* a's delta of round 1 arrives while b is still at round 0. End b keeps it. */
+    /* The delta of round 1 from end a arrives while end b is still at round 0. End b keeps it. */
     deliver(&w, 0);
     assert_int_equal(b->round, 0);
     assert_true(b->got[0].full && b->got[1].full);
@@ -53,7 +53,8 @@ static void test_story(void **state)
     b->state = EDGE_OPEN;
     assert_int_equal(b->round, 1);
 
-    /* The session breaks while b's deltas are on the way. a is at round 1, b at round 2. */
+    /* The session breaks while deltas of end b are on the way. End a is at round 1, end b at
+     * round 2. */
     job_start(&w, 1);
     job_finish(&w, 1);
     assert_true(edge_ready(b));
@@ -336,7 +337,7 @@ static void test_take(void **state)
     const uint8_t *taken = edge_take(&e);
     d.round = 1;
     memset(bytes, 0xa1, sizeof bytes);
-    /* The other end is one round ahead: this is its delta of round 1. */
+    /* The other end is one round ahead, so its delta of round 1 arrives already. */
     edge_store(&e, &d, &no_sketch);
     struct wire_edge m;
     edge_ask(&e, 5, 6, true, &m);
@@ -547,8 +548,8 @@ static void test_parts(void **state)
     assert_int_equal(d.payload.n, 2);
     assert_memory_equal(d.payload.p, bytes, 2);
 
-    /* A fragment with offset 0 starts the delta again. A DELTA with a payload needs no fragments,
-     * and those received before are dropped. */
+    /* A fragment with offset 0 starts the delta again. A DELTA message with a payload needs no
+     * fragments, so the fragments received before it are dropped. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 4, 2), EDGE_ACCEPT);
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 2, 1), EDGE_ACCEPT);
     assert_int_equal(e.got[1].n_parts, 1);

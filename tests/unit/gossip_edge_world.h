@@ -55,7 +55,7 @@ struct job
     bool runs, commit, encode;
     uint64_t epoch, round;
     const uint8_t *theirs; /* Payload of the other end's delta that the job took from the edge. */
-    /* Copy of that payload, to detect a change: *theirs must stay equal to it. */
+    /* Copy of the payload *theirs, which must not change while the job runs. */
     uint8_t copy[PAYLOAD];
     size_t n;
     uint64_t other;

@@ -94,7 +94,7 @@ static void test_then(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct gamma g = begun(row[i].e2, row[i].d2);
-        /* The contraction delta stays 1/4, and so do the bounds. */
+        /* The contraction delta stays 1/4, so the bounds of gamma stay 1/8 and 3/8. */
         near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9);
     }
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);

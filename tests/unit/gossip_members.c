@@ -152,9 +152,10 @@ static void test_about_me(void **state)
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    /* The new incarnation is above the one of the duplicate. */
+    /* The new incarnation of this peer's record is above the one of the duplicate identity's
+     * record. */
     assert_int_equal(members_self(m)->incarnation, 1022);
-    /* This peer's record is signed again and will be sent to the others. */
+    /* The table signs this peer's new record, and sends the record to the other members. */
     struct record now = unsigned_record(0, 1022);
     now.over = 99;
     now = signed_record(now);
@@ -558,7 +559,8 @@ static void test_reopened(void **state)
     assert_true(is_vertex(m, 2));
     assert_true(members_view(m) != all);
     assert_true(members_watches(m, members_find(m, id_of(2))));
-    assert_int_equal(members_tally(m)->n_final, 1); /* The dead member is not counted any more. */
+    /* The dead member is no longer counted among the finished members. */
+    assert_int_equal(members_tally(m)->n_final, 1);
     members_close(m);
 }
 

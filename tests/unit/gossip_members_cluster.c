@@ -166,7 +166,7 @@ static void check_random(uint64_t seed)
     static struct rumour all[N_RUMOURS];
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         all[i] = random_rumour(&r);
-    /* The first N_PEERS entries are records, which make all members known. */
+    /* The first N_PEERS rumours are records, so that all members become known. */
     for (uint32_t i = 0; i < N_PEERS; i++)
         all[i] = (struct rumour){.kind = RECORD, .record = record(i + 1, 0)};
     struct members *m[N_TABLES];

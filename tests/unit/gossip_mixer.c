@@ -265,7 +265,9 @@ static void mask(struct world *world, uint32_t i)
     for (size_t k = 0; k < DIM; k++) {
         touched[i][k] |= sent[k] != 0;
         n += sent[k] != 0;
-        if (sent[k] != 0) /* If a value is sent, its velocity and its unsent rest must be 0. */
+        /* If a value is sent, its velocity and its entry in the memory of unsent updates must be
+         * 0. */
+        if (sent[k] != 0)
             assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
         /* If a value was never sent, its unsent rest is the sum of all its updates. */
         else if (!touched[i][k])

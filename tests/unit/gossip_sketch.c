@@ -344,7 +344,8 @@ static void test_view_change(void **state)
     c.view = UINT64_C(6) << VIEW;
     c.built = 2;
     for (uint32_t i = 0; i < N; i += 2)
-        beat_one(&c, i); /* These peers see the change of members one step before the others. */
+        /* Peers with even numbers see the change of members one step before the other peers. */
+        beat_one(&c, i);
     for (size_t s = 0; s < c.n_slots; s++)
         place_pairs(&c, &c.slot[s]);
     recover(&c, &r, 0);

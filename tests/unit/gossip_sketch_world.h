@@ -19,7 +19,8 @@
 
 #include <cmocka.h>
 
-/* VIEW: first bit of the view (the number of a set of members) in the tag of a message. */
+/* In the tag of a message, the bits from VIEW on contain the view (the number of a set of
+ * members). */
 enum { N = 8, DIM = 700, VIEW = 40 };
 
 static inline void fill(float *x, size_t n, uint64_t seed)

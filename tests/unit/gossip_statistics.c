@@ -19,7 +19,8 @@
 enum {
     N = 6,        /* Number of statistics of the model. */
     VARIANCE = 2, /* Index of the first variance: [2..4] are variances. */
-    MEANS = 5,    /* Index of the next mean: [0], [1] and [5] are means. */
+    /* Index of the first statistic after the variances: [0], [1] and [5] are means. */
+    MEANS = 5,
     HEAD = 1 + 4 * N
 };
 
@@ -214,7 +215,7 @@ static void test_in_step(void **state)
     statistics_mix(&s, x);
     for (size_t k = 0; k < N; k++)
         near(x[k], 28);
-    statistics_mix(&s, x); /* A job without exchanges changes nothing. */
+    statistics_mix(&s, x); /* A job without exchanges changes no statistic. */
     for (size_t k = 0; k < N; k++) {
         near(x[k], 28);
         assert_true(s.owed[k] == 0);
@@ -336,9 +337,10 @@ static void test_floor(void **state)
         /* The two exchanges cancel out. Half of x, 0.025, is taken from x and subtracted from
          * `owed`. */
         {{10, 1}, {1, 10}, 0.025, 4.425},
-        /* `owed` falls by the 0.5 received and by 0.0125 taken from x. */
+        /* `owed` falls by 0.5, the received change, and by 0.0125, which is taken from x. */
         {{1, 1}, {2, 1}, 0.0125, 3.9125},
-        {{1, 1}, {9, 2}, 0.6, 0}, /* The 4.5 received exceed `owed`, so nothing is owed. */
+        /* The received change, 4.5, exceeds `owed`, so `owed` becomes 0. */
+        {{1, 1}, {9, 2}, 0.6, 0},
         {{1, 1}, {1, 2}, 1.1, 0}};
     /* The smallest variance, 0.2, arrives over the first edge (`first`) or over the second edge
      * (`second`). The floor is half of it, 0.1. */
@@ -396,8 +398,10 @@ static void test_apart(void **state)
      * 2. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
-    near((float)statistics_apart(&s), 2); /* A job without exchanges keeps the result. */
-    term_of(&s, 0.25, 4, 3);              /* A new averaging replaces the result. */
+    /* A job without exchanges keeps the relative distance of the job before. */
+    near((float)statistics_apart(&s), 2);
+    /* The next averaging replaces the stored relative distance. */
+    term_of(&s, 0.25, 4, 3);
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
     /* Each distance is divided by this end's own value of the same exchange: 2/1 and 4/100. */

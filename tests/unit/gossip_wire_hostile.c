@@ -514,10 +514,12 @@ static void test_wrong_types(void **state)
         uint8_t p[14];
         bool ok;
     } row[] = {{5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
-               {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false}, /* Refused: 0 instead of false. */
+               /* Refused: the last value is 0 instead of false. */
+               {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false},
                /* Refused: the first number is -1 instead of 9. */
                {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false},
-               {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false}, /* Refused: nil instead of 9. */
+               /* Refused: the first number is nil instead of 9. */
+               {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
                {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* Accepted: a longer 9. */
@@ -528,7 +530,8 @@ static void test_wrong_types(void **state)
                {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},
                /* 2^32 exceeds 32 bits. */
                {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false},
-               {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false}, /* Refused: one value too many. */
+               /* Refused: the message has one value too many. */
+               {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false},
                {4, {0x93, 0x03, 0x09, 0x09}, false},
                /* Refused: the values are in a nested array. */
                {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}};

@@ -51,7 +51,7 @@ static const char *skip_labels(const char *p)
         assert_true(n > 0 && p[n] == '=' && p[n + 1] == '"');
         for (p += n + 2; *p != '"'; p++) {
             assert_true(*p != '\n' && *p != '\0');
-            p += *p == '\\'; /* An escaped quote does not end the value. */
+            p += *p == '\\'; /* A quote after a backslash does not end the value of the label. */
         }
         p++;
     } while (*p == ',');

@@ -153,7 +153,8 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
     assert_memory_equal(body(), "<!DOCTYPE html>", 15);
     assert_non_null(strstr(body(), "</html>\n"));
-    publish(413); /* The answer that the server has stored is of an older snapshot now. */
+    /* After this call, the answer that the server has stored is of an older snapshot. */
+    publish(413);
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
 }

@@ -12,7 +12,8 @@ static double conv_at(const struct layer *l, const struct gradient_values *v, co
     double sum = l->bias ? v->x[l->at[1] + at[3]] : 0;
     for (size_t c = 0; c < l->in.c; c++)
         for (size_t i = 0; i < k * k; i++) {
-            size_t y = at[1] * l->stride + i / k; /* Row of the input in the padded map. */
+            /* Index of the input row in the map with padding. */
+            size_t y = at[1] * l->stride + i / k;
             size_t x = at[2] * l->stride + i % k;
             if (y < l->pad || x < l->pad || y >= l->in.h + l->pad || x >= l->in.w + l->pad)
                 continue;

@@ -348,7 +348,8 @@ static void test_split_text(void **state)
     assert_memory_equal(d.train.text, text, 91);
     assert_memory_equal(d.test.text, text + 90, 11);
     data_close(&d);
-    opened(&d, "text", ",context=50,holdout=0.5"); /* No byte of the text is unused. */
+    /* The two parts together use every byte of the text. */
+    opened(&d, "text", ",context=50,holdout=0.5");
     assert_true(d.train.n == 1 && d.test.n == 1);
     assert_memory_equal(d.test.text, text + 50, 51);
     data_close(&d);

@@ -58,7 +58,7 @@ static void test_schedules(void **state)
     lr_is(s, 120, 0.05 * (1 + cos(3.14159265358979323846 * 0.99)));
     s = (struct schedule){SCHEDULE_COSINE, 0.1, 0, 1};
     lr_is(s, 0, 0.1);
-    /* With so few rounds, the run ends during the warm-up. */
+    /* The run has 5 rounds, so it ends during the warm-up of 10 rounds. */
     s = (struct schedule){SCHEDULE_COSINE, 0.1, 10, 5};
     lr_is(s, 4, 0.05);
     lr_is(s, 50, 0.1);

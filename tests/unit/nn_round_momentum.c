@@ -45,10 +45,11 @@ static void bed_open_arm(struct bed *b, const struct arm *a, const char *spec, c
 
 /* ---- what the kinds learn ---- */
 
-/* A vector before and after a call of steps(). */
+/* Copies of a trainer's vectors, made before a call of steps(). */
 struct vectors
 {
-    float *m, *v, *begin, *x; /* Before the call. */
+    /* Moments m and v, model at the start of the round, and present model x. */
+    float *m, *v, *begin, *x;
 };
 
 /* Checks the moments of the trainer after the first local steps of a round. `was`: vectors at the

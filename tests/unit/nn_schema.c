@@ -344,7 +344,8 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_true(column_statistics_differ(&a.moments, &c.moments, why));
     assert_non_null(strstr(why, "no column \"d\""));
     assert_false(column_statistics_differ(&c.moments, &a.moments, why));
-    /* When columns are reordered, the column that the other schema does not have is dropped. */
+    /* Reordering columns to another schema drops the column "d", which that schema does not
+     * have. */
     assert_int_equal(column_statistics_reorder(&c.moments, &a.schema), 0);
     of[1] = &c.moments;
     assert_int_equal(column_statistics_pool(&all, of, 2, 0), 0);

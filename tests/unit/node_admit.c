@@ -310,8 +310,9 @@ static void test_own_name(void **state)
     }
 }
 
-/* A peer with the node's name has raised its incarnation above that of a copy of its identity. Its
- * age, and not its incarnation, tells that it started earlier than the node. */
+/* A peer with the node's name has a high incarnation, because it has refuted a copy of its
+ * identity. The age in its record, and not the incarnation, tells whether it started earlier
+ * than the node. */
 static void test_age_of_a_copied_identity(void **state)
 {
     (void)state;

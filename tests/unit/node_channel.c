@@ -72,7 +72,7 @@ static void every_wrong_length_is_refused(void **state)
     assert_refused(&t.b_before_1, longer, CHANNEL_MSG1 + 1);
     struct channel start;
     begin(&start, true, &t.ia, t.psk);
-    /* The initiator sends first, so it refuses a message. */
+    /* The initiator must send the first message, so it refuses a message that arrives before. */
     assert_refused(&start, longer, CHANNEL_MSG1);
     assert_refused(&t.a, longer, 1); /* An open channel takes no handshake message. */
 }

@@ -189,7 +189,7 @@ static void test_rejected_words_count_at_an_end(void **state)
     checkpoint_close(r.c);
 }
 
-/* The module must remember the largest number of vertices of the graph since the last
+/* The checkpoint module must remember the largest number of vertices of the graph since the last
  * checkpoint. */
 static void test_members_are_counted_from_the_last_one(void **state)
 {

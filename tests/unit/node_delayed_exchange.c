@@ -127,10 +127,12 @@ static void test_late(void **state)
         bool stale;
     } row[] = {
         {2 * SECOND, MADE + 3, 1, true},
-        {SECOND, MADE + 3, 1, false}, /* Not delayed: it came 1 s after the previous one. */
+        /* Not counted as delayed: the delta came 1 s after the previous one. */
+        {SECOND, MADE + 3, 1, false},
         /* Not counted as delayed: this peer's own delta is only 2 steps old. */
         {2 * SECOND, MADE + 2, 1, false},
-        {2 * SECOND, MADE + 3, 1e-7, false}, /* Delayed, but the replicas are close. */
+        /* Not counted as delayed: the exchange is late, but the replicas are close. */
+        {2 * SECOND, MADE + 3, 1e-7, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -139,7 +141,8 @@ static void test_late(void **state)
         struct delayed_exchange s = {.came_us = 0};
         delayed_exchange_delta(&s, &e, row[i].beat, row[i].after_us);
         e.gamma.d2 = row[i].d2;
-        /* The exchange of the delta has not been mixed yet, so it has no effect. */
+        /* The exchange with the new delta has not been mixed yet, so the edge does not count as
+         * delayed. */
         assert_false(delayed_exchange_look(&s, &e, matters2));
         e.n_exchanges++;
         assert_int_equal(delayed_exchange_look(&s, &e, matters2), row[i].stale);

@@ -61,8 +61,8 @@ static void test_who_is_silent_is_accused(void **state)
     }
 }
 
-/* After a member has ended, the next member on the monitor ring is not accused for a while, because
- * that one may have ended, too. */
+/* After a member has ended, the next member on the monitor ring is not accused for a while,
+ * because the next member may have ended, too. */
 static void test_an_ending_is_waited_for(void **state)
 {
     (void)state;
@@ -170,7 +170,8 @@ static void test_twins(void **state)
             members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int t = 0; t < 300; t++) {
-            /* The later of the two members sends ever newer records, so it is alive. */
+            /* The member that started later sends new records all the time, so it counts as
+             * alive. */
             if (!dies)
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);

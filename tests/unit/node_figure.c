@@ -66,7 +66,7 @@ static void test_rows(void **state)
         check_sentence(f, f->help);
         if (f->about != NULL)
             check_sentence(f, f->about);
-        /* The help is printed as it is, so it has no markup of a page. */
+        /* Help texts are printed unchanged, so they must not contain markup such as ` or [. */
         assert_null(strpbrk(f->help, "`|["));
         assert_null(strchr(f->about != NULL ? f->about : "", '|'));
     }
@@ -139,7 +139,7 @@ static double put(const struct figure *f, uint32_t number)
     return (double)NAN;
 }
 
-/* Each row reads its own field. */
+/* Each row of the table of figures reads its own field. */
 static void test_each_field(void **state)
 {
     (void)state;

@@ -36,7 +36,7 @@ struct peer
 {
     struct world *world;
     uint32_t index;
-    struct finish *finish; /* NULL: the process has crashed. */
+    struct finish *finish; /* State of the finish protocol. NULL: the process has crashed. */
     /* Attempt of the finish protocol in which `frozen`, `within` and `stores` were set. */
     uint32_t attempt;
     /* frozen: the model is final. within: the final model is within the target. */
@@ -864,8 +864,8 @@ static void test_bad_proposals_are_refused(void **state)
     size_t n = finish_encode(bytes, &p);
     assert_true(finish_decode(&out, (struct bytes){bytes, n}));
     for (size_t cut = 0; cut < n; cut++)
-        /* Two of the cuts leave a valid text: a proposal with the first member alone, and an abort,
-         * which has no member. */
+        /* Two of the truncated proposals are valid: a proposal with the first member only, and
+         * an abort, which has no member. */
         if (cut != n - WIRE_FINISH_ENTRY && cut != n - (size_t)2 * WIRE_FINISH_ENTRY)
             assert_false(finish_decode(&out, (struct bytes){bytes, cut}));
     p.member[1].key = 1;

@@ -133,7 +133,8 @@ static void test_bad_donor(void **state)
     assert_true(model(w, OURS)[DIM / 2] == 7);
     /* The node takes the round from the HELLO of the hostile peer. */
     assert_int_equal(progress(w, OURS).round, 50);
-    evil_says(w, out, model_now(out, DIM, 8)); /* A second model is a violation. */
+    /* The node has asked for one model, so a second MODEL message is a violation. */
+    evil_says(w, out, model_now(out, DIM, 8));
     assert_true(w->violation);
     assert_true(model(w, OURS)[DIM / 2] == 7);
     world_close(w);

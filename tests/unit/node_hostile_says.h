@@ -10,7 +10,8 @@ struct act
 {
     const char *what;
     size_t (*make)(struct world *w, uint8_t *out);
-    bool opened; /* The edge is open before the message is sent. false: only HELLO was sent. */
+    /* True: the edge is open when the message is sent. False: only HELLO has been sent before. */
+    bool opened;
     enum { TAKEN, DROPPED, ENDED, VIOLATION } want;
 };
 
@@ -86,7 +87,9 @@ static inline size_t members_of(uint8_t *out, struct record *r, struct accusatio
 }
 static inline size_t members_forged(struct world *w, uint8_t *out)
 {
-    struct record r = w->known[FRIEND]; /* The record claims that the friend has left. */
+    /* Changes the record of the member FRIEND so that it says LEFT. The signature is then
+     * invalid. */
+    struct record r = w->known[FRIEND];
     r.incarnation = 99;
     r.state = RECORD_LEFT;
     return members_of(out, &r, NULL);
@@ -99,7 +102,7 @@ static inline size_t members_forged_ours(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 {
-    /* The accusation names the present incarnation, 3. */
+    /* The accusation names the present incarnation of the accused node, 3. */
     struct accusation a = accusation(OURS, EVIL, 3);
     memcpy(a.accused, w->key[OURS], WIRE_ID_BYTES);
     memcpy(a.accuser, w->key[FRIEND], WIRE_ID_BYTES);

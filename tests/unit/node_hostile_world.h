@@ -64,7 +64,8 @@ struct world
     struct record known[3];
     struct run run;
     struct node_effects *fx;
-    int64_t now_us, wake_us[NODES], work_us[NODES]; /* work_us: end of the running job. 0: none. */
+    /* work_us: time at which the running job ends, in microseconds. 0: no job is running. */
+    int64_t now_us, wake_us[NODES], work_us[NODES];
     bool over[NODES];
     int exit_code[NODES];
     struct
