@@ -265,7 +265,8 @@ static void test_chosen(void **state)
         {"topk:0.1/ef", 20, 10, {1, 1, 35, 2, 1, 7, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 11, {1, 1, 36, 3, 1, 15, 0, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* Accepted: positions 3 and 4. */
+        /* Accepted: the positions 3 and 4 are ascending. */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* Refused: both positions are 3. */
         /* Refused: the positions 3 and 2 are not ascending. */
         {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false},

@@ -223,8 +223,8 @@ static void test_replicas(void **state)
     rig_close(&rig);
 }
 
-/* Scaling the matrix by 2^k keeps the factor P and multiplies the factor Q' by 2^k, bit for bit,
- * also in what the codec remembers. */
+/* Scaling the matrix by 2^k keeps the factor P and multiplies the factor Q' by 2^k, bit for bit.
+ * This also holds for the factor that the codec remembers. */
 static void test_scales(void **state)
 {
     (void)state;

@@ -27,8 +27,8 @@ static inline void mutate_word(struct rng *r, uint8_t *m, size_t len)
     if (len < 4)
         return;
     uint32_t word = mutate_words[rng_below(r, sizeof mutate_words / sizeof mutate_words[0])];
-    /* In half of the cases the word is written near the start of the message, where codecs store
-     * scales. */
+    /* In half of the cases the 32-bit word is written near the start of the message, where
+     * codecs store scales. */
     size_t most = rng_below(r, 2) == 0 && len > 24 ? 24 : len;
     uint8_t *at = m + rng_below(r, most - 3);
     for (unsigned i = 0; i < 4; i++)

@@ -368,7 +368,7 @@ static void test_scale_equivariance(void **state)
         }
 }
 
-/* Values that are not finite, or become too large by their scale, are refused. */
+/* Values that are not finite, or too large after scaling, are refused. */
 static void test_out_of_range(void **state)
 {
     (void)state;

@@ -264,7 +264,8 @@ static const struct
     /* Message of thr2: scale | two bytes of codes. The first byte has the codes of values 0, 2 and
      * 4, the second those of values 1 and 3. The rest is padding. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},
-    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* Refused: code 01 does not exist. */
+    /* Refused: the code of value 0 is 01, which does not exist. */
+    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false},
     /* Refused: the code of value 4 is 01, which does not exist. */
     {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false},
     {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
@@ -328,8 +329,10 @@ static const struct
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 251, 121}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 252, 255}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 252, 255, 255}, false},
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Refused: one zero byte too many. */
-    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* Refused: one zero byte too few. */
+    /* Refused: the runs have one zero byte too many. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false},
+    /* Refused: the runs have one zero byte too few. */
+    {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false},
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 255}, false},
     {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false}, /* Refused: all 40 bytes are zero. */
     {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 121}, false},

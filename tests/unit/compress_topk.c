@@ -142,7 +142,7 @@ static void test_forced_fallback(void **state)
     assert_true(check_select(N, N / 100));
     vector_fill(v, N, VECTOR_TIES, 3);
     assert_true(check_select(N, N / 100));
-    /* Fewer than k values are not 0. All of them are selected, without a fallback. */
+    /* If fewer than k values differ from 0, all of these are selected, without a fallback. */
     vector_fill(v, N, VECTOR_SPARSE, 3);
     assert_false(check_select(N, N / 5));
 }

@@ -198,8 +198,8 @@ static void test_natural_worst(void **state)
     assert_true(fabs(mean - expected) <= 0.03 * expected);
 }
 
-/* atomo draws singular values as wangni draws coordinates. On a diagonal matrix the same formula
- * holds, with some probabilities limited to 1 and some not. */
+/* atomo draws singular values as wangni draws coordinates, so the formula for wangni holds on a
+ * diagonal matrix. Some of the probabilities are limited to 1 and some are not. */
 static void test_atomo(void **state)
 {
     (void)state;

@@ -106,8 +106,9 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* Three tasks share a replica. The deltas of the first and the third carry statistics and must
- * share one packet. The delta of the second carries none and must have a packet of its own. */
+/* A job makes deltas for three edges that share a replica. The first and the third delta carry
+ * statistics and must share one packet. The second carries none and must have a packet of its
+ * own. */
 static void test_groups(void **state)
 {
     (void)state;

@@ -120,8 +120,8 @@ static void fill_pass(struct pass *p, struct rng *rng, size_t n)
     }
 }
 
-/* Reference for the pass that adds the terms d to x: x += sum of 0.1 d min(1, tau / |d|) in double,
- * without refused terms. */
+/* Reference for the pass that adds the terms d (corrections) to x: x += sum of 0.1 d min(1, tau
+ * / |d|) in double, without refused terms. */
 static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;

@@ -295,8 +295,9 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 6);
 }
 
-/* The normalised drift is the distance divided by the graph's spread and by the length of a round's
- * local steps. The length is measured at the start of the estimate's window. */
+/* The normalised drift is the consensus distance divided by the graph's spread and by the length
+ * of a round's local steps. This length is the one at the start of the window of the drift
+ * estimate. */
 static void test_unit(void **state)
 {
     struct codec_levels l;
@@ -344,9 +345,9 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST + 2);
 }
 
-/* The floor is the densest level that does not delay training. The level that is sent is never
- * sparser. While the floor determines it, a high drift moves to a denser level as usual, and a low
- * drift changes nothing. */
+/* The floor is the densest level that does not delay training, and the level in use is never
+ * sparser than the floor. While the floor is in use, a high drift moves to a denser level as
+ * usual, and a low drift changes nothing. */
 static void test_floor(void **state)
 {
     struct codec_levels l;

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_companion.c -- messages that contain a companion vector: both vectors arrive, and a
- * damaged message is refused. */
+/* tests/unit/gossip_companion.c -- messages that contain a companion vector: both vectors
+ * arrive, and a damaged message is refused. */
 #include "gossip/mixers/companion.h"
 #include "nn/math/rng.h"
 
@@ -86,8 +86,8 @@ static void refuses_values_that_are_not_finite(void **state)
         }
 }
 
-/* Each shorter or longer message, and each other length of the companion's part, is refused. A message
- * with a changed byte is refused or decodes to finite values. */
+/* Each shorter or longer message, and each other length of the companion's part, is refused. A
+ * message with a changed byte is refused or decodes to finite values. */
 static void refuses_damaged_messages(void **state)
 {
     static const char *const spec[] = {"none", "qsgd:4", "topk:0.1"};

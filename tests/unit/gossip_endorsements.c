@@ -63,7 +63,8 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(vouched(m, 1, 3), MEMBERS_NEWS);
     assert_int_equal(vouched(m, 1, 3), MEMBERS_OLD);
     members_settle(m, 0);
-    /* Member 3 is endorsed by member 1 alone. One member with such an endorsement is accepted. */
+    /* Member 3 is endorsed by member 1 only. One member that depends on member 1 in this way is
+     * accepted. */
     assert_true(is_vertex(m, 3));
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_NEWS);
     assert_true(members_dirty(m, &out, 10));
@@ -344,8 +345,8 @@ static void test_forget(void **state)
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
-    /* The rejected record may be of a live member, unless it is forged, says that the member has
-     * left, or is newer than the tombstone. */
+    /* An old record that the tombstone rejects may be of a live member. members_rejected()
+     * returns false for a record that is forged, says LEFT, or is newer than the tombstone. */
     struct record forged = back, gone = unsigned_record(2, 1), newer = record(2, 2);
     forged.signature[0] ^= 1;
     gone.state = RECORD_LEFT;

@@ -127,7 +127,7 @@ static void test_ties(void **state)
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_LEFT);
     assert_false(is_vertex(m, 1));
-    /* Only a record with a higher incarnation makes the member alive that has left. */
+    /* Member 1 has left. Only a record with a higher incarnation makes it alive again. */
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
     assert_true(is_vertex(m, 1));
@@ -177,8 +177,9 @@ static void test_about_me(void **state)
     members_close(m);
 }
 
-/* A record of an earlier process makes this process an initial member, too, whatever its
- * incarnation. A forged record does not. */
+/* If a record of an earlier process of this peer says that the peer is an initial member, this
+ * process becomes one, too, whatever the incarnation of the record. A forged record has no
+ * effect. */
 static void test_earlier_process_was_initial(void **state)
 {
     (void)state;
@@ -317,7 +318,8 @@ static void test_refute(void **state)
     struct accusation forged = accusation(0, 1, 1);
     forged.signature[7] ^= 1;
     assert_int_equal(accused(m, forged, 0), MEMBERS_FORGED);
-    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* Accuser 9 is unknown. */
+    /* The accuser, member 9, is not in the table. */
+    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD);
     assert_int_equal(members_self(m)->incarnation, 1);
     assert_int_equal(accused(m, accusation(0, 1, 1), 0), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, 2);
@@ -385,8 +387,10 @@ static void test_bad_accusations(void **state)
     drain(m);
     /* Refused: a member that accuses itself. */
     assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED);
-    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD); /* Member 9 is unknown. */
-    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD); /* Accuser 9 is unknown. */
+    /* The accused member 9 is not in the table. */
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD);
+    /* The accuser, member 9, is not in the table. */
+    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD);
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
@@ -419,9 +423,8 @@ static void test_accusation_waits(void **state)
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
-    assert_int_equal(accused(m, accusation(1, 4, 7), 0),
-                     /* The peer keeps this accusation in place of one of a later incarnation. */
-                     MEMBERS_NEWS);
+    /* The peer keeps this accusation in place of one of a later incarnation. */
+    assert_int_equal(accused(m, accusation(1, 4, 7), 0), MEMBERS_NEWS);
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);

@@ -111,9 +111,9 @@ static void test_sketch_of_a_shift(void **state)
     assert_true(fabs(s2 / d2 - 1) < 0.1);
 }
 
-/* Models of several sources of one run: x0, plus a movement common to all, plus a local part of
- * each source. The local part is `scale` times the first source's. Pieces come from the sources in
- * turn. */
+/* Models of several sources of one run. The model of source k is scale[k] times the sum of x0, a
+ * movement common to all sources, and a local part of the source. Pieces come from the sources
+ * in turn. */
 struct scene
 {
     uint8_t from[PIECES];
@@ -191,9 +191,9 @@ static void test_verdicts(void **state)
     end_scene(&s);
 }
 
-/* Sources of a model are compared with each other by the sketches of their models. A source that has
- * not sent sketches yet is not compared. A NaN in a sketch makes its source disagree with the others,
- * although the message reader accepts no such sketch. */
+/* Sources of a model are compared with each other by the sketches of their models. A source that
+ * has not sent sketches yet is not compared. A NaN in a sketch makes its source disagree with
+ * the others, although the message reader accepts no such sketch. */
 static void test_witnesses(void **state)
 {
     static const float scale[] = {1, 1, 1, 1};

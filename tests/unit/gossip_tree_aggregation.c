@@ -101,8 +101,8 @@ static void test_result_is_of_all_members(void **state)
     }
 }
 
-/* Without lock step, peers report for different moments. If the distance may have changed by more
- * than a tenth in between, the result is not `sharp`. */
+/* Without lock step, the sums of the children are of different moments. If the distance may have
+ * changed by more than a tenth between these moments, the result is not marked `sharp`. */
 static void test_blurred(void **state)
 {
     (void)state;
@@ -111,8 +111,8 @@ static void test_blurred(void **state)
         /* Rounds between the start of the second measurement (window) and the reports of both
          * children. */
         uint64_t rounds;
-        /* Sketch of this peer's model in the second window, whose first float is not 0. In the first
-         * window that float is 1. */
+        /* Sketch of this peer's model in the second window, whose first float is not 0. In the
+         * first window that float is 1. */
         float model;
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};

@@ -1,6 +1,6 @@
-/* tests/unit/nn_decentlam.c -- DecentLaM momentum: the published update on peers that are averaged,
- * the form with several local steps, the bias of peers with different data, and the mixing matrices for which
- * differences between models vanish. */
+/* tests/unit/nn_decentlam.c -- DecentLaM momentum: the published update on peers that are
+ * averaged, the form with several local steps, the bias of peers with different data, and the
+ * mixing matrices for which differences between models vanish. */
 #include "nn/train/decentlam.h"
 
 #include "nn_peers.h"

@@ -143,7 +143,7 @@ static void test_constant(void **state)
     gradient_close(&b);
 }
 
-/* A NaN makes all outputs NaN whose mean contains it, even after the ReLU. */
+/* A NaN in an input makes every output NaN whose mean includes this input, even after the ReLU. */
 static void test_nan(void **state)
 {
     (void)state;

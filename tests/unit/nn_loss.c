@@ -129,8 +129,8 @@ static void check_random(size_t n_classes, float smoothing, float spread)
     for (size_t i = 0; i < ROWS; i++) {
         labels[i] = (uint16_t)rng_below(&r, n_classes);
         if (i % 2)
-            /* Gives the right class of each odd row a large logit, so that most of these answers
-             * are right. */
+            /* Gives the right class of each odd row a large logit, so that the prediction of
+             * most odd rows is right. */
             z[i * n_classes + labels[i]] = 4 * spread;
     }
     struct loss_batch b = {

@@ -182,8 +182,8 @@ static void check_ways_to_step(const struct arm *a)
     }
     assert_true(n_calls > 3);
     double apart = sqrt(vec_dist2(one.x, threads.x, one.face.n_params));
-    /* The first steps of Adam have the length of the learning rate even where the gradient is only a
-     * rounding error, so the sign of such a step depends on the order of the sum. */
+    /* The first steps of Adam have the length of the learning rate even where the gradient is
+     * only a rounding error, so the sign of such a step depends on the order of the sum. */
     double most = a->optimiser == OPTIMISER_SGD ? 1e-5 : 3e-2;
     if (!(apart <= most * sqrt(vec_norm2(one.x, one.face.n_params))))
         fail_msg("%s, optimiser %d: %g apart, models of length %g", a->kind->name, a->optimiser,

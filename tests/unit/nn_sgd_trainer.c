@@ -379,10 +379,9 @@ static void test_rounds_of_one_step(void **state)
 {
     static const struct
     {
-        uint64_t round,
-            /* Round of a run with 4 steps in every round, with as many steps before it as before
-             * `round`. */
-            full;
+        /* full: round of a run with 4 steps in every round, which has as many steps before it as
+         * `round` has. */
+        uint64_t round, full;
         uint32_t n_steps;
     } rows[] = {{0, 0, 1}, {4, 1, 1}, {7, 1, 0}, {8, 2, 4}, {12, 6, 4}, {13, 7, 1}, {17, 8, 1}};
     (void)state;

@@ -468,8 +468,8 @@ static void test_pure(void **state)
     shard_close(&other);
 }
 
-/* The first rounds (post-local SGD) and the last rounds may have one local step. The batches, counted
- * by local step, equal the batches of plain training, and no batch is skipped. */
+/* The first rounds (post-local SGD) and the last rounds may have one local step. The batches,
+ * counted by local step, equal the batches of plain training, and no batch is skipped. */
 static void test_rounds_of_one_step(void **state)
 {
     (void)state;

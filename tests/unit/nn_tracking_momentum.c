@@ -1,5 +1,5 @@
-/* tests/unit/nn_tracking_momentum.c -- Momentum Tracking in the trainer: a step against a plain loop,
- * a peer without exchange, the companion vector, a restart and a rollback. */
+/* tests/unit/nn_tracking_momentum.c -- Momentum Tracking in the trainer: a step against a plain
+ * loop, a peer without exchange, the companion vector, a restart and a rollback. */
 #include "nn/train/tracking_momentum.h"
 
 #include "nn/math/state.h"
@@ -155,8 +155,8 @@ static void test_restart(void **state)
     bed_close(&two);
 }
 
-/* After a rollback the momentum is that of the stored round, and the correction is that of the round
- * that diverged. */
+/* After a rollback the momentum is that of the stored round, and the correction is that of the
+ * round that diverged. */
 static void test_rollback(void **state)
 {
     struct bed b;

@@ -132,10 +132,8 @@ static void test_certificates(void **state)
         begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
         valid = cases[i].valid;
         struct record r = invited(STRANGER, cases[i].issuer, unix_ms + 60000);
-        step_at(rig.env.now_us
-                + 60 * SECOND
-                /* The expiry of an invitation is exact to the millisecond. */
-                - (cases[i].late ? 0 : 1000));
+        /* The expiry of an invitation is exact to the millisecond. */
+        step_at(rig.env.now_us + 60 * SECOND - (cases[i].late ? 0 : 1000));
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         if (cases[i].why < 0)
@@ -179,8 +177,8 @@ static void test_pause_does_not_stop_expiry(void **state)
 }
 
 /* A new allow-list ends the sessions and memberships of all peers that it does not name. A peer
- * with a token is refused as soon as the issuer of the token is not on the list. A later list
- * restores them. */
+ * with a token is refused as soon as the issuer of the token is not on the list. When a later
+ * list names the removed peers again, they are members again. */
 static void test_revocation(void **state)
 {
     (void)state;
@@ -328,8 +326,8 @@ static void test_age_of_a_copied_identity(void **state)
     }
 }
 
-/* Another member with the node's name is alive, but has no session with the node. The process of
- * the two that started later must leave the cluster. */
+/* Another member with the node's name is alive, but has no session with the node. Of the two
+ * processes, the one that started later must leave the cluster. */
 static void test_two_of_our_name(void **state)
 {
     struct wire_message m;

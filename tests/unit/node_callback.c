@@ -103,9 +103,9 @@ static void test_an_address_that_works(void **state)
     lone_close(w);
 }
 
-/* The node has dialled the member at an address of the member's record. It tells the member that
- * this address works, and makes no further call. The member then does not report that no peer can
- * call it. */
+/* The node has dialled the member at an address of the member's record. The node tells the
+ * member that this address works, and does not dial again. The member therefore does not warn
+ * that no peer can call it. */
 static void test_a_dialled_address_works(void **state)
 {
     (void)state;

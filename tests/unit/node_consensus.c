@@ -1,5 +1,5 @@
-/* tests/unit/node_consensus.c -- tests of peer/node/result/consensus.h: the exact consensus distance
- * against its definition. */
+/* tests/unit/node_consensus.c -- tests of peer/node/result/consensus.h: the exact consensus
+ * distance against its definition. */
 #include "peer/node/result/consensus.h"
 
 #include "nn/math/rng.h"

@@ -1,5 +1,5 @@
-/* tests/unit/node_divergence.c -- tests of peer/node/step/divergence.h, which decides whether training
- * has diverged or has learnt nothing. */
+/* tests/unit/node_divergence.c -- tests of peer/node/step/divergence.h, which decides whether
+ * training has diverged or has learnt nothing. */
 #include "peer/node/step/divergence.h"
 
 #include <math.h>
@@ -44,7 +44,8 @@ static void test_loss(void **state)
         {2.3, 3.2, 100, false},
         {2.3, 3.4, 100, true},
         {2.3, 3.4, 20, true},
-        {2.3, 3.4, 19, false}, /* The 1 nat limit needs 30 rounds; these are 29. */
+        /* A rise of 1 nat counts only in a run of at least 30 rounds. This run has 29. */
+        {2.3, 3.4, 19, false},
         /* In a run of fewer than 30 rounds only a loss above three times the first losses
          * counts. */
         {2.3, 6.8, 19, false},

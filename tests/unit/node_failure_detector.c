@@ -105,9 +105,9 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Makes a session between the node and the peer LOW, in which one end refuses the other, because a
- * third member with the refused end's name is connected and started earlier. theirs: LOW refuses the
- * node; otherwise the node refuses LOW. */
+/* Makes a session between the node and the peer LOW, in which one end refuses the other, because
+ * a third member with the refused end's name is connected and started earlier. theirs: LOW
+ * refuses the node; otherwise the node refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -124,7 +124,7 @@ static void refusal(bool theirs)
 }
 
 /* A member that connects only to refuse the node, or to be refused, counts as alive. The node
- * accuses it when it no longer connects. */
+ * accuses such a member when the member no longer connects. */
 static void test_who_refuses_lives(void **state)
 {
     (void)state;
@@ -283,9 +283,10 @@ static void test_a_full_table_is_told_in_pieces(void **state)
     end();
 }
 
-/* A dead member was removed from the member table, and connects again. The node counts it as a
- * member at once. Other members have removed it, too, and accept only a newer record of it. The
- * node therefore accuses it, so that it refutes the accusation by a newer record. */
+/* A dead member that was removed from the node's member table connects again. The node counts
+ * the member at once. Other members have removed the member, too, and accept only a newer record
+ * of it. The node therefore accuses the member, so that the member refutes the accusation by a
+ * newer record. */
 static void test_forgotten_and_back(void **state)
 {
     (void)state;

@@ -78,10 +78,11 @@ static void test_ghosts(void **state)
     for (uint32_t wave = 0; wave < 3; wave++) {
         evil_tells_of(w, GHOST + wave * GHOSTS, GHOSTS);
         for (int k = 0; k < 40; k++) {
-            evil_says(w, scratch, ping(w, scratch)); /* This PING keeps the hostile member alive. */
+            /* This PING counts as a heartbeat, so the hostile member stays alive. */
+            evil_says(w, scratch, ping(w, scratch));
             run_for(w, 5 * STEP_US);
             assert_in_range(size_of(w, OURS).n_vertices, 3, 4);
-            /* The friend may have declared the hostile member dead. */
+            /* The honest node FRIEND may have declared the hostile member dead. */
             assert_in_range(size_of(w, FRIEND).n_vertices, 2, 4);
         }
         check_alive(w);
@@ -115,7 +116,7 @@ static void test_newcomer(void **state)
     say(w, w->watch, out, wire_put_hello(out, sizeof out, &h));
     assert_true(node_counts(w->node[OURS], w->key[WATCH]));
     run_for(w, SECOND);
-    /* The friend has heard of the new member. */
+    /* The honest node FRIEND knows the new member. */
     assert_true(node_counts(w->node[FRIEND], w->key[WATCH]));
     evil_tells_of(w, GHOST + FLOOD, 200);
     assert_true(node_counts(w->node[OURS], w->key[WATCH]));

@@ -110,7 +110,8 @@ static inline size_t members_accuses_as_other(struct world *w, uint8_t *out)
 }
 static inline size_t members_accuses_friend(struct world *w, uint8_t *out)
 {
-    /* The accusation is signed, but a session with the friend overrides it. */
+    /* EVIL accuses FRIEND with a valid signature, but the node's session with FRIEND overrides
+     * the accusation. */
     struct accusation a = {.incarnation = 3};
     uint8_t msg[2048];
     memcpy(a.accused, w->key[FRIEND], WIRE_ID_BYTES);
@@ -337,8 +338,8 @@ static const struct act acts[] = {
     {"half a DELTA", delta_cut, true, VIOLATION},
 };
 
-/* The hostile member sends a message. The node must accept, drop or refuse it, continue with its
- * friend, and keep its model. */
+/* The hostile member sends a message. The node must accept, drop or refuse the message, continue
+ * with the honest node FRIEND, and keep its model. */
 static inline void try_act(struct world *w, const struct act *a)
 {
     static uint8_t out[SCRATCH];

@@ -582,7 +582,7 @@ static inline void check_alive(struct world *w)
 {
     uint64_t round = progress(w, OURS).round, mixed = edge_with(w, FRIEND)->round;
     assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
-    /* The node waits for a peer that claims to be a little behind, but not without end. */
+    /* The node waits for a peer that claims to be a little behind, but only for a limited time. */
     for (int k = 0; k < 40 && progress(w, OURS).round < round + 4; k++)
         run_for(w, SECOND);
     run_for(w, 10 * STEP_US);
@@ -591,7 +591,8 @@ static inline void check_alive(struct world *w)
         fail_msg("ours does not get on: round %llu", (unsigned long long)progress(w, OURS).round);
 }
 
-/* The node and its friend train. The hostile member, which they know by name, has not come. */
+/* The node and its friend train. The hostile member, which they know by name, has not connected
+ * yet. */
 static inline struct world *world_in_training(uint64_t rounds)
 {
     struct world *w = world_open(rounds, 2, true);
