@@ -140,8 +140,8 @@ static void fill_odd(struct rng *r, size_t n)
         v[at] = (float)rng_normal(r);
     }
     for (size_t i = 0; how >= 3 && i < n; i++)
-        /* Gives about how/8 of the values the same code, so that the message has long runs of
-         * it. */
+        /* Sets many values to 1, or scales them by 2^40, so that the message has long runs of
+         * one code. */
         if (rng_below(r, 8) < how)
             v[i] = how == 3 ? 1.0f : v[i] * 0x1p40f;
 }

@@ -337,7 +337,7 @@ static inline void restart(struct world *w, int k)
     struct end *d = &w->end[k];
     cut(w);
     notice_loss(w, k);
-    /* Finishes the running job of the killed peer, so that the test leaks no memory. */
+    /* Finishes the running job of the killed end, so that the test leaks no memory. */
     job_finish(w, k);
     if (d->present)
         edge_close(&d->e);

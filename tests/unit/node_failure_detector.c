@@ -283,10 +283,10 @@ static void test_a_full_table_is_told_in_pieces(void **state)
     end();
 }
 
-/* A dead member that was removed from the node's member table connects again. The node counts
- * the member at once. Other members have removed the member, too, and accept only a newer record
- * of it. The node therefore accuses the member, so that the member refutes the accusation by a
- * newer record. */
+/* A dead member that was removed from the node's member table connects again. The node makes it
+ * a member again at once. Other members have removed the member, too, and accept only a newer
+ * record of it. The node therefore accuses the member, so that the member refutes the accusation
+ * by a newer record. */
 static void test_forgotten_and_back(void **state)
 {
     (void)state;

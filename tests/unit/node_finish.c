@@ -303,8 +303,7 @@ static void crash(struct world *w, uint32_t i)
         disconnect(w, i, k);
 }
 
-/* Freezes the model of a peer. `within`: its distance from the mean is within the target. A
- * restarted process has another model, which is always within the target. */
+/* Freezes the model of a peer: it is final from now on. within: the model is within the target. */
 static void freeze(struct world *w, uint32_t i, bool within)
 {
     struct peer *p = &w->peer[i];
