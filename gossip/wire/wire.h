@@ -243,7 +243,7 @@ struct wire_beat
     /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
      * rounds. */
     uint64_t run_round;
-    /* Step counter of the next checkpoint, at which all peers write one. 0: none is due. */
+    /* Step counter of the next checkpoint, at which all peers write one. 0: no checkpoint is planned. */
     uint64_t checkpoint;
     uint32_t settled;
 };
@@ -313,7 +313,8 @@ struct wire_delta
     uint32_t momentum;
     /* Hash of both replicas (a, b) before this round. 0: no comparison in this round. */
     uint64_t hash;
-    uint64_t checkpoint; /* Step counter at which all peers write a checkpoint. 0: none is due. */
+    uint64_t
+        checkpoint; /* Step counter at which all peers write a checkpoint. 0: no checkpoint is planned. */
     /* Number of hops around the sender within which all peers are known to be under
      * --final-drift. */
     uint32_t settled;
@@ -360,7 +361,7 @@ enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_HAVE,
     /* Requests the result of the all-reduce of `round` or of a later round. */
     WIRE_ROUND_PROTOCOL_WANT,
-    /* Message whose payload is the model that the all-reduce of round `round` computed. */
+    /* The payload is the model that the all-reduce of round `round` computed. */
     WIRE_ROUND_PROTOCOL_RESULT,
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
@@ -371,7 +372,7 @@ enum wire_round_protocol_word {
      * model. `view` is the round of the last answer that the sender has received from the
      * server. */
     WIRE_ROUND_PROTOCOL_ASK,
-    /* To the server: message whose payload is the sender's update of round `round`. */
+    /* To the server: the payload is the sender's update of round `round`. */
     WIRE_ROUND_PROTOCOL_PUSH,
     /* From the server: message whose payload is the change of the model after round `round`,
      * relative to the model that the server sent last. */
@@ -508,7 +509,7 @@ struct wire_status_figure
     char name[WIRE_FIGURE_NAME + 1];
     bool is_real;   /* True: the value is a real number. False: a whole number. */
     uint64_t whole; /* Value of a figure that is a whole number. A bool is 0 or 1. */
-    /* Value of a real figure. Never NaN: a figure whose value is unknown is not sent. */
+    /* Value of a real figure. Never NaN: an unknown figure is not sent. */
     double real;
 };
 
