@@ -41,12 +41,12 @@
           "refutes the accusation.")                                                               \
     TIMER(CONFIRMED_US, 2 * 1000 * 1000,                                                           \
           "A member that two members have accused is declared dead after this time, unless it "    \
-          "refutes.")                                                                              \
+          "refutes the accusations.")                                                              \
     TIMER(REFUTED_US, 5 * 1000 * 1000,                                                             \
           "A member that has refuted an accusation may be accused again after this time, doubled " \
           "for each earlier refutation.")                                                          \
     TIMER(REFUTED_MAX_US, 60 * 1000 * 1000,                                                        \
-          "REFUTED_US doubles up to this time.")                                                   \
+          "Upper limit of REFUTED_US, which doubles for each earlier refutation.")                 \
     TIMER(MONITOR_GRACE_US, 3 * 1000 * 1000,                                                       \
           "After the first member has ended its run, the silence of a newly monitored member "     \
           "counts only after this time.")                                                          \
@@ -57,10 +57,12 @@
           "A session with an observer on which nothing arrives for this time is closed.")          \
     TIMER(SURPLUS_LINK_US, 15 * 1000 * 1000,                                                       \
           "A session that this peer dialled and does not need is closed after this time.")         \
-    TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000, "If a peer was paused, or all other members have finished, and all dials are refused for this time, the processes of the other members count as ended.") \
+    TIMER(ENDED_AFTER_PAUSE_US, 10 * 1000 * 1000,                                                  \
+          "If a peer was paused, or all other members have finished, and all dials are refused "   \
+          "for this time, the processes of the other members count as ended.")                     \
     TIMER(ENDED_AFTER_CUT_US, 30 * 1000 * 1000,                                                    \
-          "If all dials of a peer that a network failure cut off are refused for this time, the "  \
-          "other members have ended.")                                                             \
+          "If all dials of a peer that a network failure cut off are refused for this time, "      \
+          "the processes of the other members count as ended.")                                    \
     TIMER(ANTI_ENTROPY_US, 10 * 1000 * 1000,                                                       \
           "The peer sends its whole member table on one random session at this interval.")         \
     TIMER(NEW_MEMBERS_US, 60 * 1000 * 1000,                                                        \
@@ -77,21 +79,22 @@
           "at the earliest.")                                                                      \
     TIMER(DUPLICATE_RECORD_US, 1000 * 1000,                                                        \
           "If a session that reports another process with this peer's identity is lost within "    \
-          "this time, the error is printed.")                                                      \
+          "this time, the peer prints an error about that process.")                               \
     /* ---- Dialling ---- */                                                                       \
     TIMER(REDIAL_MIN_US, 100 * 1000,                                                               \
           "After a failed dial, a member is dialled again after this time, doubled for each "      \
           "earlier failure.")                                                                      \
     TIMER(REDIAL_MAX_US, 5 * 1000 * 1000,                                                          \
-          "REDIAL_MIN_US doubles up to this time.")                                                \
+          "Upper limit of the delay between dials, which starts at REDIAL_MIN_US and doubles.")    \
     TIMER(RESTARTING_US, 15 * 1000 * 1000,                                                         \
           "A member whose last message is not older than this time may be restarting, and is "     \
           "dialled more often.")                                                                   \
     TIMER(REDIAL_RECENT_US, 500 * 1000,                                                            \
-          "REDIAL_MIN_US doubles only up to this time for a member that may be restarting.")       \
+          "Upper limit of the delay between dials of a member that may be restarting. The "        \
+          "delay starts at REDIAL_MIN_US and doubles.")                                            \
     TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
-          "If a session that no edge needs lasted longer than this time, its member is dialled "   \
-          "again at once.")                                                                        \
+          "If a session that no edge needs is lost, its member is dialled again at once if the "   \
+          "session lasted longer than this time.")                                                 \
     TIMER(DIAL_YIELD_US, 2 * 1000 * 1000,                                                          \
           "The peer with the larger identity waits this time for the other one to dial before it " \
           "dials, too.")                                                                           \
@@ -124,7 +127,7 @@
           "The warning that no member can call this peer is repeated after this time, doubled "    \
           "for each earlier warning.")                                                             \
     TIMER(CALLBACK_WARNING_MAX_US, 600 * 1000 * 1000,                                              \
-          "CALLBACK_WARNING_US doubles up to this time.")                                          \
+          "Upper limit of CALLBACK_WARNING_US, which doubles for each earlier warning.")           \
     TIMER(CONNECTION_US, 3 * 1000 * 1000,                                                          \
           "A peer without a session or a run prints the first warning after this time.")           \
     TIMER(CONNECTION_LOST_US, 30 * 1000 * 1000,                                                    \
@@ -136,7 +139,7 @@
           "A warning about missing sessions or a missing run is repeated after this time, "        \
           "doubled for each earlier warning.")                                                     \
     TIMER(CONNECTION_WARNING_MAX_US, 600 * 1000 * 1000,                                            \
-          "CONNECTION_WARNING_US doubles up to this time.")                                        \
+          "Upper limit of CONNECTION_WARNING_US, which doubles for each earlier warning.")         \
     /* ---- Admission and quarantine ---- */                                                       \
     TIMER(REFUSED_END_US, 10 * 1000 * 1000,                                                        \
           "A peer that has been refused for this time, and is admitted by no other peer, exits "   \
@@ -146,7 +149,8 @@
     TIMER(REFUSED_REDIAL_US, 500 * 1000,                                                           \
           "A peer that has been refused dials again after this time.")                             \
     TIMER(REFUSER_REDIAL_US, 2 * 1000 * 1000,                                                      \
-          "This peer may dial a peer that it has refused after this time.")                        \
+          "A peer that has refused another peer waits for this time before it may dial that "      \
+          "peer.")                                                                                 \
     TIMER(ADMITTED_US, 2 * 1000 * 1000,                                                            \
           "A session that has lasted for this time proves that the other end admits this peer.")   \
     TIMER(ADMIT_WARNING_US, 600 * 1000 * 1000,                                                     \
@@ -156,7 +160,7 @@
           "A peer that violated the protocol may have sessions again after this time, doubled "    \
           "for each earlier violation.")                                                           \
     TIMER(QUARANTINE_MAX_US, 300 * 1000 * 1000,                                                    \
-          "QUARANTINE_US doubles up to this time.")                                                \
+          "Upper limit of QUARANTINE_US, which doubles for each earlier violation.")               \
     TIMER(QUARANTINE_FORGIVEN_US, 600 * 1000 * 1000,                                               \
           "If a peer does not violate the protocol for this time after a quarantine, its next "    \
           "quarantine is as short as the first.")                                                  \
@@ -165,12 +169,14 @@
           "An edge that was closed because of an impossible model opens again after this time, "   \
           "doubled for each earlier closure.")                                                     \
     TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
-          "An edge that was closed because its ends stay farther apart than others opens again "   \
-          "after this time, doubled for each earlier closure.")                                    \
+          "An edge that was closed because the models at its ends stayed unusually far apart "     \
+          "opens again after this time, doubled for each earlier closure.")                        \
     LONG(EDGE_CLOSED_MAX_US, 23 * 3600 * (int64_t)1000 * 1000,                                     \
-          "EDGE_REFUSED_US and EDGE_SUSPECT_US double up to this time.")                           \
+          "Upper limit of EDGE_REFUSED_US and EDGE_SUSPECT_US, which double for each earlier "     \
+          "closure.")                                                                              \
     TIMER(BANDWIDTH_US, 1000 * 1000,                                                               \
-          "A peer with --bandwidth RATE chooses its codec again at this interval at most.")        \
+          "A peer with --bandwidth RATE chooses its codec again at most once in each interval "    \
+          "of this length.")                                                                       \
     /* ---- Start and join ---- */                                                                 \
     TIMER(START_ALONE_US, 3 * 1000 * 1000,                                                         \
           "If no peer of the bootstrap list answers for this time, this peer starts without one.") \
@@ -203,14 +209,14 @@
           "A piece of a model that does not arrive for this time is requested from another "       \
           "member, too.")                                                                          \
     TIMER(STATE_TRANSFER_SOURCES_US, 3 * 1000 * 1000,                                              \
-          "If fewer than two members have sent sketches of a fetched model, this peer looks for "  \
-          "others for this time.")                                                                 \
+          "If fewer than two members have sent sketches of a fetched model, this peer looks "      \
+          "for more such members during this time.")                                               \
     TIMER(STATE_TRANSFER_SKETCHES_US, STATE_TRANSFER_STALL_US,                                     \
-          "If two members have sent sketches of a fetched model, the wait for others ends after "  \
-          "this time.")                                                                            \
+          "If two members have sent sketches of a fetched model, the wait for the sketches of "    \
+          "other members ends after this time.")                                                   \
     TIMER(STATE_TRANSFER_SKETCHES_MAX_US, STATE_TRANSFER_RETRY_US,                                 \
-          "If fewer than two members have sent sketches of a fetched model, the wait ends after "  \
-          "this time.")                                                                            \
+          "If fewer than two members have sent sketches of a fetched model, the wait for "         \
+          "sketches ends after this time.")                                                        \
     TIMER(MODEL_SERVER_COPY_US, 10 * 1000 * 1000,                                                  \
           "The copy of the model that is sent to other members is dropped after this time.")       \
     TIMER(RESUME_US, 30 * 1000 * 1000,                                                             \
@@ -234,32 +240,34 @@
     TIMER(JOB_PROGRESS_US, 1000 * 1000,                                                            \
           "A worker in its first job or in an evaluation reports progress at this interval.")      \
     TIMER(USUAL_WAIT_US, 1000,                                                                     \
-          "In the average wait of lock step, a wait counts at most as four times the average "     \
-          "plus this time.")                                                                       \
+          "In the average wait of a peer in lock step, each wait counts with at most four "        \
+          "times the average plus this time.")                                                     \
     TIMER(WAIT_LOG_US, 5 * 1000 * 1000,                                                            \
-          "A peer that waits for this time prints what it waits for.")                             \
+          "A peer that has waited for this time prints the reason of the wait.")                   \
     TIMER(WAIT_LOG_MEMBERS_US, 1000 * 1000,                                                        \
-          "A peer that waits for missing members prints their number after this time.")            \
+          "A peer that has waited for missing members for this time prints how many members "      \
+          "are present.")                                                                          \
     TIMER(WAIT_LOG_AGAIN_US, 30 * 1000 * 1000,                                                     \
           "The message about a wait is repeated at this interval.")                                \
     TIMER(WAIT_LOG_ANSWER_US, 2 * 1000 * 1000,                                                     \
           "A neighbour that sends nothing for this time is reported as not answering.")            \
     TIMER(ROUND_PROTOCOL_STALL_US, 1000 * 1000,                                                    \
-          "If a round of a mixer without edges makes no progress for this time, all members are "  \
-          "asked again.")                                                                          \
+          "If a round of a mixer without edges (such as allreduce) makes no progress for this "    \
+          "time, all members are asked again.")                                                    \
     TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
-          "In a mixer without edges, a request or a report may be repeated after this time.")      \
+          "In a mixer without edges (such as allreduce), a request or a report may be repeated "   \
+          "after this time.")                                                                      \
     TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
-          "In a mixer without edges, a new server asks the members that have not reported after "  \
-          "this time.")                                                                            \
+          "A new parameter server waits for reports of the members for this time, and then "       \
+          "asks the members that have not reported.")                                              \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
           "The consensus phase of a peer with quorum ends after this time without progress, and "  \
           "the finishing phase ends this time after the last job, unless the peer waits for a "    \
           "certificate.")                                                                          \
     TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
-          "If a neighbour has no session for this time, this peer stops waiting for it, even if "  \
-          "others report that it is alive.")                                                       \
+          "If a neighbour has no session for this time, this peer stops waiting for it, even "     \
+          "if other members report that the neighbour is alive.")                                  \
     TIMER(SCHEDULE_BRIEF_US, 1000 * 1000,                                                          \
           "An edge that is lost for at most this time still counts as open in the consensus "      \
           "phase.")                                                                                \
@@ -279,8 +287,9 @@
           "If the finish protocol has no certificate after this time, the member with the next "   \
           "rank coordinates, too.")                                                                \
     TIMER(FINISH_MIXING_US, 5 * 1000 * 1000,                                                       \
-          "If members still mix, the coordinator begins its first ballot after this time, except " \
-          "in the last attempt, and aborts the attempt if all these members are overdue.")         \
+          "If members still mix, the coordinator begins its first ballot after this time, "        \
+          "except in the last attempt. If all members that still mix are overdue, the "            \
+          "coordinator aborts the attempt.")                                                       \
     TIMER(FINISH_ANSWERS_US, 15 * 1000 * 1000,                                                     \
           "If members that have ended their run do not answer, the coordinator ends the run "      \
           "without them after this time.")                                                         \
@@ -293,7 +302,7 @@
           "If a final model could not be written, the peer tries again after this time, doubled "  \
           "for each failed write.")                                                                \
     TIMER(FINAL_MODEL_RETRY_MAX_US, 10 * 1000 * 1000,                                              \
-          "FINAL_MODEL_RETRY_US doubles up to this time.")
+          "Upper limit of FINAL_MODEL_RETRY_US, which doubles for each failed write.")
 /* clang-format on */
 
 #define TIMER_ENUMERATOR(name, period_us, purpose) name = (period_us),
