@@ -244,9 +244,9 @@ const char *run_bars_companion(const struct run *r)
            : r->overlap != RUN_OVERLAP_NONE
                ? "needs --overlap 0: the momentum is final only after the last local step"
            : r->tolerate > 0 ? "cannot be combined with --byzantine: the momentum is not clipped"
-           : r->trigger > 0
-               ? "cannot be combined with --trigger: it would delay the momentum as well"
-               : NULL;
+           : r->trigger > 0  ? "cannot be combined with --trigger: an empty delta would delay the "
+                               "momentum as well"
+                             : NULL;
 }
 
 const char *run_leaves_out(const struct run *r)
@@ -256,9 +256,9 @@ const char *run_leaves_out(const struct run *r)
     if (strcmp(r->compress, RUN_AUTO) != 0 && codec_precise_for_rounds(r->compress, &keeps) == 0
         && keeps)
         return NULL;
-    return "needs a codec in --compress that leaves out less than a tenth, such as none, fp16, "
-           "int8 "
-           "or qsgd:4, and not auto: models diverge if deltas leave much out";
+    return "needs a codec in --compress that leaves out at most 10 % of a delta's squared norm, "
+           "such as none, "
+           "fp16, int8 or qsgd:4, and not auto: models diverge if deltas leave out more";
 }
 
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
@@ -374,8 +374,8 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     if (r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
-                 "--byzantine %u: needs --policy sync: a peer compares the deltas of all "
-                 "neighbours of the same round",
+                 "--byzantine %u: needs --policy sync: a peer compares the deltas of its "
+                 "neighbours within one round",
                  r->tolerate);
         return -EINVAL;
     }
@@ -423,8 +423,8 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                       : sends_updates(r)    ? "needs --mixer choco: other mixers send an update "
                                               "only to the partners of one round"
                       : r->overlap == RUN_OVERLAP_ROUND
-                          ? "cannot be combined with --overlap 1: after a second stop during a "
-                            "resume, the cluster could not continue bit for bit"
+                          ? "cannot be combined with --overlap 1: if the cluster stopped again "
+                            "while it resumes, it could not continue bit for bit"
                       : r->tolerate > 0 ? "cannot be combined with --byzantine: a peer has too "
                                           "few neighbours in each round"
                                         : NULL;
@@ -444,12 +444,12 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
     const char *why =
-        r->policy != RUN_SYNC   ? "needs --policy sync: all peers must change edges at the same "
-                                  "step"
-        : sends_updates(r)      ? "needs --mixer choco: an update in flight on an edge of "
-                                  "--topology would be added at one end only"
-        : r->tolerate > 0       ? "cannot be combined with --byzantine: new edges could replace "
-                                  "neighbours found to be Byzantine by other Byzantine ones"
+        r->policy != RUN_SYNC ? "needs --policy sync: all peers must change edges at the same "
+                                "step"
+        : sends_updates(r)    ? "needs --mixer choco: an update that is in flight when the graph "
+                                "changes would be added at one end only"
+        : r->tolerate > 0     ? "cannot be combined with --byzantine: the new graph could replace "
+                                "excluded Byzantine neighbours by other Byzantine neighbours"
         : !(r->final_drift > 0) ? "needs a consensus phase: set --final-drift above 0"
         : passes && !r->gamma_auto && r->gamma != 1
             ? "needs --gamma auto or 1: with other step sizes, the averaging pass does not give "
@@ -498,14 +498,14 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
         return refuse_whole(
             r, "topology", r->topology,
             "each peer needs exactly one partner per round: expected rotation:R, matching:K or "
-            "one-peer-exponential (--mixer dpsgd averages with several)",
+            "one-peer-exponential (--mixer dpsgd allows several partners)",
             error);
     if (r->gamma_auto || r->gamma == 1)
         return 0;
     snprintf(gamma, sizeof gamma, "%g", r->gamma);
     return refuse_whole(r, "gamma", gamma,
-                        "two partners replace their models by the mean, which "
-                        "is a step size of 1: expected 1 or auto",
+                        "two partners replace their models by the mean, which needs a step size of "
+                        "1: expected 1 or auto",
                         error);
 }
 
@@ -555,8 +555,8 @@ static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why =
         sends_updates(r) || sends_whole(r)
             ? "needs --mixer choco: other mixers do not send differences to a replica"
-        : !has_one_codec(r) ? "needs a codec in --compress, not auto: auto would take an empty "
-                              "delta for one of a codec that is too coarse"
+        : !has_one_codec(r) ? "needs a codec in --compress, not auto: auto would treat an empty "
+                              "delta as a sign that the codec is too coarse"
         : r->overlap == RUN_OVERLAP_LAYER
             ? "cannot be combined with --overlap layer: layers would be sent before the "
               "length of the whole difference is known; expected 0 or 1"
@@ -656,11 +656,11 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 /* clang-format off */
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
-     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance. The default is qsgd:4 with --mixer average, --topology base:K, --momentum-kind decentlam or tracking, and --trigger",
+     .help = "compressor of the deltas: none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, topk:SHARE+qsgd:BITS, ... (see hearsay compressors), or auto, which chooses by the consensus distance. The default is qsgd:4 with any of --mixer average, --topology base:K, --momentum-kind decentlam or tracking, and --trigger",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
-     .help = "with --compress auto: target of the consensus distance during training; 1: the distance before mixing in a run without compression; a lower target sends more bytes",
+     .help = "with --compress auto: target of the consensus distance during training, in units of the distance before mixing in a run without compression; a lower target sends more bytes",
      .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto, which chooses the compressor by the consensus distance"},
@@ -673,7 +673,7 @@ const struct run_key run_core_keys[] = {
      .canonical = canonical_topology, RUN_FIELD(topology),
      .fallback_by = fallback_of_topology},
     {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
-     .help = "graph of the consensus phase: same (as in training) or any other; base:K needs only one pass of uncompressed models",
+     .help = "graph of the consensus phase: same (as in training) or any other graph; base:K needs only one averaging pass (a few rounds), without compression",
      .word = RUN_SAME, .canonical = canonical_final_graph, RUN_FIELD(final_topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
      .help = "algorithm of an exchange: choco: compressed differences (CHOCO-SGD); average: sums of compressed updates (for --topology complete); dpsgd: whole models averaged with all neighbours (D-PSGD); gossip: whole models averaged with one partner a round (--topology rotation:R, matching:K or one-peer-exponential); for comparisons: allreduce, sma (synchronous model averaging), ps (parameter server)",
@@ -707,10 +707,10 @@ const struct run_key run_core_keys[] = {
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers add updates without a check"},
     {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
-     .help = "with --byzantine: how far all neighbours together may move a model in a training round, as a multiple of its own local update; protects against more than N Byzantine neighbours; 0: no limit",
+     .help = "with --byzantine: how far all neighbours together may move a peer's model in a training round, as a multiple of the length of the peer's local update; also protects against more than N Byzantine neighbours; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
      .useless = tolerates_no_peer, .of = "byzantine",
-     .why = "only with --byzantine: by itself it limits honest peers as much as Byzantine ones"},
+     .why = "only with --byzantine: the limit alone would slow honest peers as much as Byzantine ones"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "sync: wait for every neighbour in each round; async: never wait; ssp:N: wait only if the slowest neighbour is N rounds behind",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
@@ -718,7 +718,7 @@ const struct run_key run_core_keys[] = {
      .help = "0: exchange after the local steps; 1: exchange during the local steps, with the model from before them; layer: send each layer as soon as the last local step has finished it",
      .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
-     .why = "only with --mixer choco: other mixers send the result of the local steps, which does not exist during these steps"},
+     .why = "only with --mixer choco: other mixers send the result of the local steps, so they can only send after these steps"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "seed of all random choices of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},

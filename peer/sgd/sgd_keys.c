@@ -161,8 +161,8 @@ static const char *bars_exchange(const struct run *r, const struct momentum_kind
     const char *why = run_bars_companion(r);
     return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers exchange "
                                  "momenta of equally many steps"
-           : run_has_outer(r)  ? "cannot be combined with --outer: it is not tested with a mixed "
-                                 "momentum"
+           : run_has_outer(r) ? "cannot be combined with --outer: an outer optimiser is not tested "
+                                "with a momentum that peers exchange"
            : why != NULL || !kind->tracked ? why
                                            : run_leaves_out(r);
 }
@@ -178,8 +178,8 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
             ? "needs a --momentum of at most 0.95: with more, lossy codecs and lost sessions make "
               "models diverge"
         : is_adam(r) && !kind->adam ? "needs --optimiser sgd"
-        : r->factor_masking ? "cannot be combined with --factor-masking true: it resets the "
-                              "momentum of local steps, which only the kind local has"
+        : r->factor_masking ? "cannot be combined with --factor-masking true: masking resets the "
+                              "momentum of local steps, which only --momentum-kind local has"
         : kind->exchanged   ? bars_exchange(r, kind)
                             : bars_learning(r, kind);
     if (kind == &momentum_local || why == NULL)
@@ -298,7 +298,7 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of the momentum: local: the peer's own steps; better for skewed shards: qg (quasi-global) and decentlam (SGD only, constant --topology): the change of its model over a whole round; averaged and tracking (SGD only, twice the bytes): the own steps, mixed like the model or corrected by the mean momentum of the peers",
+     .help = "source of the momentum. local: the peer's own local steps. All other kinds are better for skewed shards. qg (quasi-global) and decentlam (SGD only, constant --topology): the change of the peer's model over a whole round. averaged (SGD only, twice the bytes): the local steps, mixed with the momentum of the neighbours. tracking (SGD only, twice the bytes): the local steps, corrected by the mean momentum of the peers",
      .choices = "local|qg|decentlam|averaged|tracking", FIELD(momentum_kind)},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",
@@ -320,7 +320,7 @@ static const struct run_key keys[] = {
      .help = "weight decay; not applied to biases and normalisation layers",
      .low = 0, .high = 1, FIELD(weight_decay)},
     {.name = "warmup", .kind = RUN_UINT, .fallback = "auto",
-     .help = "rounds of linear warm-up; auto: 100, but at most a tenth of the run; a round of one step counts as its share of --local-steps",
+     .help = "rounds of linear warm-up; auto: 100, but at most a tenth of the run; a round that --post-local shortens to one step counts as 1 / --local-steps of a round",
      .word = "auto", .min = 0, .max = WARMUP_MAX, FIELD(warmup),
      .resolve = resolve_warmup},
     {.name = "schedule", .kind = RUN_CHOICE, .fallback = "cosine",
