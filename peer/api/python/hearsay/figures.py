@@ -19,7 +19,7 @@ class Figures:
     rounds: int = 0  # Total number of training rounds of the run.
     settle_rounds: int = 0  # Rounds of the consensus phase that are done.
     rounds_done: int = 0  # Rounds whose local steps this peer did.
-    rounds_skipped: int = 0  # Rounds that this peer skipped to catch up with the others.
+    rounds_skipped: int = 0  # Rounds that this peer skipped to catch up with the other peers.
     drift: float = NAN  # Estimated consensus distance of the models, absolute.
     relative_drift: float = NAN  # Estimated consensus distance, relative to the norm of the mean model.
     drift_round: int = 0  # Round of the drift estimate. Rounds of the consensus phase count, too.
