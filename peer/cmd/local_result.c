@@ -243,7 +243,8 @@ static void judge(struct cmd_local_result *r)
         struct verdict_peer p = {.name = r->name[i],
                                  .left = was_stopped(r, i) && !r->given_up[i],
                                  .died = !has_ended(r, i) || r->given_up[i],
-                                 .absent = was_away(r, i) ? "the run ended without it" : NULL,
+                                 .absent =
+                                     was_away(r, i) ? "the run ended without this peer" : NULL,
                                  .ended = has_model(r, i),
                                  .diverged = text_of(r->summary[i], "diverged"),
                                  .unlearnt = text_of(r->summary[i], "unlearnt"),

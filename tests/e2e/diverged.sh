@@ -23,7 +23,7 @@ for way in sim local; do
         --out "$way-early" --json >early.out 2>early.err </dev/null
     check "$way: --lr 1000 ends with 3" [ $? = 3 ]
     check "  soon: $(figures json early.out rounds) rounds" within "$(figures json early.out rounds)" 1 20
-    check "  after one return to an earlier model" grep -q 'training diverged (the loss is .*) and returns to the model of round 0; if it diverges again' early.err
+    check "  after one return to an earlier model" grep -q 'training diverged (the loss is .*) and returns to the model of round 0; if training diverges again' early.err
     check "  the verdict reports the divergence, and that the loss began near 2.3" \
         grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' early.err
     check "  in JSON, too" grep -q '"diverged": *"the training loss ended at' early.out
@@ -60,7 +60,7 @@ for way in train "sim --peers 2" "local --peers 2"; do
         >flat.out 2>flat.err </dev/null
     check "$way: --lr 1e-9 ends with 0" [ $? = 0 ]
     check "  and says that nothing was learnt" \
-        grep -q 'warning: the model is no better than guessing: the training loss ended at 2\.3[0-9]*, and guessing has 2\.303' flat.err
+        grep -q 'warning: the model is no better than guessing: the training loss ended at 2\.3[0-9]*, and guessing has a loss of 2\.303' flat.err
     check "  in JSON, too" grep -q '"unlearnt": *"the training loss ended at' flat.out
 done
 
@@ -73,11 +73,11 @@ for way in train "sim --peers 2" "local --peers 2"; do
         >rare.out 2>rare.err </dev/null
     check "$way: with a label that 5 % of the samples have, the exit code is 0" [ $? = 0 ]
     check "  and says that nothing was learnt" \
-        grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.[0-9]* %' rare.err
+        grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and always guessing the most frequent label gives 95\.[0-9]* %' rare.err
     check "  in JSON, too" grep -q '"unlearnt": *"the accuracy is [0-9.]* %' rare.out
 done
 "$HEARSAY" eval rare-train/model.safetensors --data csv:rare.csv,test=rare.csv --json >rare.out 2>rare.err
-check "eval prints the same warning" grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and the most frequent label alone gives 95\.00 %' rare.err
+check "eval prints the same warning" grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and always guessing the most frequent label gives 95\.00 %' rare.err
 check "  and the share of the most frequent label in JSON" [ "$(figures json rare.out majority)" = 0.95 ]
 
 e2e_end

@@ -97,10 +97,10 @@ peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
 check "a damaged token is refused at the start" ended_with "$pc" 'damaged token' c-damaged
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
 check "a token of an issuer that is not in the file does not admit a peer" \
-    ended_with "$pc" 'does not admit this peer: the signer of its token is not' c-issuer
+    ended_with "$pc" 'does not admit this peer: the signer of this peer.s token is not' c-issuer
 peer c "$pc" c-late --out c --token "@token.late" # This token was valid for one second and has expired.
 check "an expired token does not admit a peer" \
-    ended_with "$pc" 'does not admit this peer: its token has expired' c-late
+    ended_with "$pc" 'does not admit this peer: this peer.s token has expired' c-late
 check "  the other end reports it, too" grep -qE 'refused c .*: its token has expired' a.err b.err
 peer c "$pc" c --members members.txt --out c --token "@token"
 check "a valid token admits the peer, which trains with the others" trains c

@@ -155,7 +155,7 @@ bounded "$HEARSAY" peer --name b --listen "127.0.0.1:${port[1]}" --key key --sha
     --data csv:unlike.csv --out unlike >unlike.out 2>unlike.err
 code=$?
 check "columns of another sort are refused: $(grep -o 'data csv.*' unlike.err | head -n 1 | cut -c 1-100)" \
-    eval '[ $code = 2 ] && grep -q "data csv:unlike.csv: column \"[a-z]*\": found categories, expected numbers (according to a, which fixes the run)" unlike.err'
+    eval '[ $code = 2 ] && grep -q "data csv:unlike.csv: column \"[a-z]*\": found categories, expected numbers (according to a, which creates the run)" unlike.err'
 check "  and left out" wait_until 60 grep -q 'the data of b do not match this peer.s data: column "[a-z]*": found categories, expected numbers' first.err
 check "  and the peer reports that it waits for them" wait_until 60 grep -q 'waiting for members: the column statistics of 1 of 2 (--min-peers) have arrived' first.err
 kill -TERM "$first"

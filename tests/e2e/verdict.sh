@@ -165,7 +165,7 @@ finish "$parent" 120
 ends "a peer that was stopped while the others ended" woken.out 0 "consensus 0 2/3  exact"
 check "  is named: $(figures json woken.out verdict.text)" eval \
     'jq -e ".verdict.absent == [\"peer-1\"]" woken.out >woken.jq &&
-     figures json woken.out verdict.text | grep -q "consensus of 2 of 3 peers (peer-1: the run ended without it) at"'
+     figures json woken.out verdict.text | grep -q "consensus of 2 of 3 peers (peer-1: the run ended without this peer) at"'
 check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
     [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 ended-elsewhere" ]
 check "  and does not replace a model of the last round that is stored already" \

@@ -139,7 +139,7 @@ static void test_in_company(void **state)
         lone_run(w, 3 * SECOND);
     }
     assert_int_equal(lone_said(w, "refused"), 0);
-    assert_true(lone_said(w, "two:7100: it closes the connection") > 0);
+    assert_true(lone_said(w, "two:7100: the other end closes the connection") > 0);
     lone_close(w);
 }
 

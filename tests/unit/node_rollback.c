@@ -176,7 +176,7 @@ static void test_no_first_loss(void **state)
     rollback_say(&r, said);
     assert_string_equal(said,
                         "round 7: training diverged (the loss is not a number) and returns to the "
-                        "model of round 7; if it diverges again, the run ends");
+                        "model of round 7; if training diverges again, the run ends");
     assert_true(isnan(r.first));
     assert_false(train(&r, 8, x, 1, 0.5));
     assert_true(train(&r, 9, x, 1, 1e3));
@@ -186,7 +186,7 @@ static void test_no_first_loss(void **state)
     rollback_say(&r, said);
     assert_string_equal(
         said, "round 9: training diverged (the loss is 1000, and began at 0.5) and returns "
-              "to the model of round 7; it has diverged before, so the run ends");
+              "to the model of round 7; training has diverged before, so the run ends");
     assert_true(train(&r, 10, x, 1, (double)INFINITY));
     rollback_why(&r, why);
     assert_string_equal(

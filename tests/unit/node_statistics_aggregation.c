@@ -332,7 +332,7 @@ static void test_unlike(void **state)
     assert_int_equal(
         lone_said(
             w,
-            "column 3: found numbers, expected words (according to peer-1, which fixes the run)"),
+            "column 3: found numbers, expected words (according to peer-1, which creates the run)"),
         1);
     lone_close(w);
 }

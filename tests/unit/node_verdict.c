@@ -157,7 +157,8 @@ static void test_one_half_and_one_alone(void **state)
     judged(&f, VERDICT_CONSENSUS, 0);
     f.without_first = true;
     struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
-    assert_non_null(strstr(o.text, "exactly half of the members, without the first member"));
+    assert_non_null(
+        strstr(o.text, "exactly half of the members; the other half has the first member"));
     f.n_among = 5;
     judged(&f, VERDICT_CONSENSUS, 0);
     f = good;

@@ -27,7 +27,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     (void)self;
     n_taken[peer] += strstr(note->text, "took the initial model from ") != NULL;
     n_refused += strstr(note->text, "does not have the hash that the run names") != NULL;
-    n_strange += strstr(note->text, "it belongs to another run") != NULL;
+    n_strange += strstr(note->text, "that peer belongs to another run") != NULL;
     n_resumed += strstr(note->text, "resuming from the checkpoint") != NULL;
     n_given_up += strstr(note->text, "the run is abandoned") != NULL;
 }

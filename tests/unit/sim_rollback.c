@@ -36,7 +36,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
     bool back = strstr(note->text, "training diverged") != NULL;
     assert_true(!back || peer == BAD);
     n_back += back;
-    n_ends += strstr(note->text, "it has diverged before, so the run ends") != NULL;
+    n_ends += strstr(note->text, "training has diverged before, so the run ends") != NULL;
 }
 
 static void run(struct rig *r, uint64_t first, uint64_t second)

@@ -272,7 +272,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
         const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
         if (l != NULL) /* The violation ends the session, and therefore also this attempt. */
-            sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
+            sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a wrong size for its step");
         return false;
     }
     return true;
@@ -433,7 +433,7 @@ static void keep_step(struct allreduce *c, const struct link *l,
     struct allreduce_step **end = &c->steps;
     drop_given_up(c, l->id, m);
     if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL too far ahead");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL of a step too far ahead");
         return;
     }
     struct allreduce_step *s = read_step(c, l, m);

@@ -54,7 +54,7 @@ static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t
 static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t us)
 {
     const struct member *m = members_find(es->env->members, b->edge.id);
-    env_note(es->env, NOTE_WARNING, "%s %s: no exchange with it for %g s",
+    env_note(es->env, NOTE_WARNING, "%s %s: no exchanges for %g s",
              m != NULL ? m->record->name : "a neighbour",
              ahead ? "is too far ahead in rounds to belong to this run"
                    : "sent a delta that no model of this run can produce",

@@ -327,7 +327,8 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
     const struct node_pool *pool = p->env->config.pool;
     char why[NODE_POOL_WHY] = "";
     (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
-    env_note(p->env, NOTE_ERROR, "%s (according to %s, which fixes the run)", why, g->founder_name);
+    env_note(p->env, NOTE_ERROR, "%s (according to %s, which creates the run)", why,
+             g->founder_name);
     sessions_leave(p->sessions);
     env_end(p->env, 2);
 }

@@ -227,7 +227,7 @@ static void say_away(struct verdict *o, const struct verdict_facts *f)
     if (f->n_dead > 0)
         say_names(o,
                   f->n_finished > 0 ? "; dead: "
-                                    : "; not heard since (finished, dead or refusing this peer): ",
+                                    : "; no longer heard (finished, dead or refusing this peer): ",
                   f->dead, f->n_dead);
 }
 
@@ -244,7 +244,7 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
     if (is_other_half(f))
-        say(o, ", exactly half of the members, without the first member, which breaks the tie");
+        say(o, ", exactly half of the members; the other half has the first member, which decides");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
     if (isfinite(f->distance))

@@ -401,15 +401,18 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
                  m->name, hex(v->config.id, x));
         break;
     case REFUSED_EXPIRED:
-        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token has expired", m->name);
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: this peer's token has expired",
+                 m->name);
         break;
     case REFUSED_ISSUER:
         env_note(v, NOTE_WARNING,
-                 "%s does not admit this peer: the signer of its token is not in the members file",
+                 "%s does not admit this peer: the signer of this peer's token is not in the "
+                 "members file",
                  m->name);
         break;
     case REFUSED_FORGED:
-        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token is forged", m->name);
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: this peer's token is forged",
+                 m->name);
         break;
     case REFUSED_NAME:
         env_note(v, NOTE_WARNING,

@@ -26,30 +26,31 @@ const char *connection_diagnostics_why(enum node_why why)
     case NODE_WHY_TIMEOUT:
         return "no answer (timed out)";
     case NODE_WHY_CLOSED:
-        return "it closes the connection at the first message: it does not have the same cluster "
-               "key, or is not a hearsay peer";
+        return "the other end closes the connection at the first message: it does not have the "
+               "same cluster key, or is not a hearsay peer";
     case NODE_WHY_MUTE:
-        return "it accepts the connection and sends nothing: it is still reading its data, hangs, "
-               "or is not a hearsay peer";
+        return "the other end accepts the connection and sends nothing: it still reads its data, "
+               "hangs, or is not a hearsay peer";
     case NODE_WHY_SLOW:
-        return "its handshake did not finish in time: an older release, or a lossy network";
+        return "the handshake did not finish in time: the other end is an older release, or the "
+               "network loses packets";
     case NODE_WHY_BROKEN:
         return "the connection broke during the handshake";
     case NODE_WHY_JUNK:
-        return "its answer is not encrypted with this cluster key: it is not a peer of this "
-               "cluster";
+        return "the answer is not encrypted with this cluster key: the other end is not a peer of "
+               "this cluster";
     case NODE_WHY_VERSION:
-        return "it supports other protocol versions";
+        return "the other end supports other protocol versions";
     case NODE_WHY_UNWELCOME:
-        return "it completes the handshake and closes the connection: it does not admit this peer, "
-               "or is ending";
+        return "the other end completes the handshake and then closes the connection: it does not "
+               "admit this peer, or is ending";
     case NODE_WHY_OTHER:
         return "another peer answers there";
     case NODE_WHY_UNKNOWN:
     case NODE_WHYS:
         break;
     }
-    return "it could not be reached";
+    return "the other end could not be reached";
 }
 
 /* Returns whether only a user can fix the cause of a failed dial (`why`). */

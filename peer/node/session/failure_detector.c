@@ -399,7 +399,7 @@ static void prune(struct sessions *s)
         MARK_IF(idle && !needed, "failure_detector: a session may be surplus");
         if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
             sessions_hang_up(s, l, false,
-                             silent ? "nothing has arrived for too long" : "no edge needs it");
+                             silent ? "no message has arrived for too long" : "no edge needs it");
     }
 }
 

@@ -269,7 +269,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     l->used = false;
     env_debug(s->env, "session with %s is down: %s", env_name(s->env, l->id),
               l->why != NULL   ? l->why
-              : ev->down.clean ? "the other end closed it"
+              : ev->down.clean ? "the other end closed the session"
                                : "the connection broke");
     handshake_lost(s, l);
     connection_diagnostics_unwelcome(s, l);
@@ -345,7 +345,9 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     if (lives && (same ? crossed && old->dialled == we_are_low : older)) {
         if (older)
             tell_of(s, l, m->record);
-        sessions_hang_up(s, l, false, older ? "the other end is an older process" : "duplicate");
+        sessions_hang_up(s, l, false,
+                         older ? "the other end is an older process of the same peer"
+                               : "duplicate");
         return true;
     }
     if (!same)
@@ -378,7 +380,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
                        const char *why)
 {
     if (!admit_run_is_told(s, l->id))
-        env_note(s->env, NOTE_WARNING, "refused %s (%s): it belongs to another %s", r->name,
+        env_note(s->env, NOTE_WARNING, "refused %s (%s): that peer belongs to another %s", r->name,
                  r->n_addresses > 0 ? r->address[0] : "no address", why);
     sessions_hang_up(s, l, false, "the other end has another run");
     members_refuse(s->env->members, l->id, true, s->env->now_us);

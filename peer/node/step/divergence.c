@@ -123,9 +123,10 @@ bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENC
     bool nothing =
         tested->n_samples >= TESTED && tested->majority < 1 && tested->accuracy <= tested->majority;
     if (nothing)
-        snprintf(why, DIVERGENCE_TEXT,
-                 "the accuracy is %.2f %%, and the most frequent label alone gives %.2f %%",
-                 100 * tested->accuracy, 100 * tested->majority);
+        snprintf(
+            why, DIVERGENCE_TEXT,
+            "the accuracy is %.2f %%, and always guessing the most frequent label gives %.2f %%",
+            100 * tested->accuracy, 100 * tested->majority);
     return nothing;
 }
 
@@ -135,8 +136,9 @@ bool divergence_learnt_nothing(const struct divergence *v, double guess,
     if (v->n_losses < ENOUGH)
         return false;
     if (guess > 0 && v->loss_last >= (1 - guess_share) * guess) {
-        snprintf(why, DIVERGENCE_TEXT, "the training loss ended at %.4g, and guessing has %.4g",
-                 v->loss_last, guess);
+        snprintf(why, DIVERGENCE_TEXT,
+                 "the training loss ended at %.4g, and guessing has a loss of %.4g", v->loss_last,
+                 guess);
         return true;
     }
     return divergence_majority(tested, why);

@@ -262,7 +262,8 @@ static void read_members(struct resume *r, struct state *s)
     uint32_t n = 0;
     state_section(s, "members");
     state_u32(s, &n);
-    state_expect(s, n <= WIRE_MEMBERS_MAX, "it lists more members than a cluster can have");
+    state_expect(s, n <= WIRE_MEMBERS_MAX,
+                 "the checkpoint lists more members than a cluster can have");
     if (s->failed)
         return;
     r->member = calloc(n + 1, sizeof *r->member);
@@ -279,7 +280,8 @@ static void read_members(struct resume *r, struct state *s)
     while (!s->failed && state_more(s)) {
         size_t len = 0;
         state_size(s, &len);
-        state_expect(s, len <= sizeof message, "it contains a message that is too long");
+        state_expect(s, len <= sizeof message,
+                     "the checkpoint contains a message that is too long");
         if (s->failed)
             return;
         state_bytes(s, message, len);
@@ -532,7 +534,7 @@ static bool load(struct resume *r, struct state *s)
 {
     own_fields(r, s);
     state_expect(s, r->phases->round <= r->workshop->run.rounds,
-                 "its round is after the last round of the run");
+                 "the round of the checkpoint is after the last round of the run");
     if (s->failed)
         return false;
     /* Without lock step the model does not count as old if all members restarted, because the
@@ -569,7 +571,7 @@ static void come_late(struct resume *r, const struct member *to)
     r->state = RESUME_NONE;
     members_set_beats(r->env->members, 0, 0);
     env_note(r->env, NOTE_INFO,
-             "%s continued without this peer, to round %llu or later: joining it there; the "
+             "%s continued without this peer, to round %llu or later: joining at that round; the "
              "checkpoint of round %llu is not used",
              to->record->name, (unsigned long long)to->record->beat[0],
              (unsigned long long)r->env->config.resume[0].beat);

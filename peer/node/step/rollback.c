@@ -177,8 +177,8 @@ void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
              "%llu; %s",
              (unsigned long long)r->now, number_said(r->loss, loss),
              begun(r, ", and began at", first), (unsigned long long)r->round,
-             r->n == 1 ? "if it diverges again, the run ends"
-                       : "it has diverged before, so the run ends");
+             r->n == 1 ? "if training diverges again, the run ends"
+                       : "training has diverged before, so the run ends");
 }
 
 void rollback_why(const struct rollback *r, char why[DIVERGENCE_TEXT])

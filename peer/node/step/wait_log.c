@@ -71,16 +71,17 @@ static void say_why(const struct phases *ph, const struct neighbour *b,
 {
     int64_t now = ph->env->now_us;
     if (b->link == NULL)
-        snprintf(out, TELL_WHY, "it is not connected");
+        snprintf(out, TELL_WHY, "the neighbour is not connected");
     else if (b->coming_us > 0 && now - b->coming_us < WAIT_LOG_ANSWER_US)
-        snprintf(out, TELL_WHY, "it is sending over a slow link");
+        snprintf(out, TELL_WHY, "the neighbour is sending over a slow link");
     else if (now - b->link->heard_us >= WAIT_LOG_ANSWER_US)
-        snprintf(out, TELL_WHY, "it has not answered for %.0f s",
+        snprintf(out, TELL_WHY, "the neighbour has not answered for %.0f s",
                  (double)(now - b->link->heard_us) * 1e-6);
     else if (seen->busy_us > 0)
-        snprintf(out, TELL_WHY, "it has been computing for %.0f s", (double)seen->busy_us * 1e-6);
+        snprintf(out, TELL_WHY, "the neighbour has been computing for %.0f s",
+                 (double)seen->busy_us * 1e-6);
     else
-        snprintf(out, TELL_WHY, "it answers, but has sent nothing for the next round");
+        snprintf(out, TELL_WHY, "the neighbour answers, but has sent nothing for the next round");
 }
 
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)
