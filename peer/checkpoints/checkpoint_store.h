@@ -46,7 +46,8 @@ struct checkpoint_store
 /* Second half of a warning that the checkpoints of a directory do not name the peer that wrote
  * them. The first half is the path of the directory. */
 #define CHECKPOINT_STORE_UNOWNED                                                                   \
-    ": its checkpoints name no owner, because an older version wrote them; they are used"
+    ": its checkpoints name no owner, because an older version of hearsay wrote them; they are "   \
+    "used"
 
 /* Checkpoints that checkpoint_store_load() found in a directory. */
 struct checkpoint_store_found

@@ -88,7 +88,8 @@ static int open_spec(struct bench *b, const char *spec)
              UINT32_MAX);
     if (err == -EINVAL && last->offset + last->n > UINT32_MAX)
         return bench_fail(b, spec, many, err);
-    return bench_fail(b, spec, err == -ENOMEM ? "out of memory" : "does not fit this model", err);
+    return bench_fail(
+        b, spec, err == -ENOMEM ? "out of memory" : "the compressor does not fit this model", err);
 }
 
 static void encode(struct bench *b)

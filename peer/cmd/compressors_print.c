@@ -122,9 +122,9 @@ static void print_info(const struct compress_info *info)
     static const struct
     {
         const char *role, *use;
-    } roles[] = {{"values", "alone or after a selector, as in topk:0.01+"},
-                 {"selector", "alone or before a codec for the values, as in "},
-                 {"body", "alone: "}};
+    } roles[] = {{"values", "used alone or after a selector, as in topk:0.01+"},
+                 {"selector", "used alone or before a codec for the values, as in "},
+                 {"body", "used alone: "}};
     printf("\n%s\n    %s", info->form, info->about);
     if (strcmp(info->source, "-") != 0)
         printf(" (%s)", info->source);

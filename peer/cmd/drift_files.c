@@ -31,8 +31,10 @@ struct files
 static int check_path(const struct options *o, const char *path)
 {
     if (access(path, F_OK) != 0 && wire_address_ok(path))
-        return cmd_fail(o, CMD_USAGE, "%s: found an address, expected a model file: --bootstrap %s",
-                        path, path);
+        return cmd_fail(
+            o, CMD_USAGE,
+            "%s: found an address, expected a model file; for a peer, give --bootstrap %s", path,
+            path);
     if (file_is_directory(path))
         return cmd_fail(o, CMD_USAGE,
                         "%s is a directory, expected a file, such as %s/model.safetensors", path,

@@ -102,7 +102,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     struct model m;
     if (!d->w.has_run)
         return cmd_fail(d->o, CMD_FAILED,
-                        "no peer sent the run description, which is needed to read its model");
+                        "no peer sent the run description, which is needed to read models");
     if (cmd_run_model(&m, &d->w.run, error) < 0)
         return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
     size_t expected = m.n_params;

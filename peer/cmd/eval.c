@@ -34,7 +34,7 @@ enum { EVAL_BATCH = 64 };
 const struct option_row cmd_eval_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "data to evaluate on, of the same kind as in training (default: glyphs for a run on glyphs): the held-out files of SPEC, the held-out share of the training files, or all rows of other files"},
+     .help = "data to evaluate on, of the same kind as in training (default: glyphs for a run on glyphs). Evaluates the held-out files that SPEC names. Otherwise evaluates the held-out share of the training files, or all rows of other files"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
     {.name = "logits", .kind = OPTION_TEXT, .arg = "FILE",
@@ -161,7 +161,7 @@ static void print_text(const struct evaluation *e)
                                     : number_said(e->report.loss, number));
     bool is_text = e->loaded.model.data.form == DATA_TEXT;
     if (e->report.majority > 0)
-        printf("majority  %s have the most frequent label\n",
+        printf("majority  %s of the samples have the most frequent label\n",
                cmd_progress_percent(percent, e->report.majority));
     if (is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));

@@ -26,8 +26,7 @@ const struct option_row cmd_generate_rows[] = {
      .help = "print the bytes unchanged; without --raw, bytes that are not printable UTF-8 are shown as U+FFFD"},
     CMD_ROW_MODEL_SPEC,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "with --model: data kind of the text, for a context length other than that of "
-             "text/128"},
+     .help = "with --model: data kind and context length in bytes, such as text/256; default: text/128"},
     {.name = NULL},
 };
 /* clang-format on */

@@ -26,9 +26,9 @@ const struct option_row cmd_inspect_rows[] = {
     {.name = "what", .kind = OPTION_OPERAND, .arg = "FILE|SPEC", .required = true,
      .help = "a safetensors file, or a model spec such as resnet:20; a name with a slash is a file"},
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "with a SPEC: data that determine the shapes. Default: the first of glyphs, cifar10, text and a table that the model accepts"},
+     .help = "with a SPEC: data that determine the shapes. Default: glyphs, cifar10, text or a table, the first of these that the model accepts"},
     {.name = "norm", .kind = OPTION_CHOICE, .arg = "batch|group|layer", .fallback = "batch",
-     .help = "with a SPEC: its normalisation layers"},
+     .help = "with a SPEC: normalisation layers of the model"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

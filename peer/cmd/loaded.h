@@ -30,13 +30,13 @@
 #define CMD_ROW_MODEL_SPEC                                                                         \
     {                                                                                              \
         .name = "model", .kind = OPTION_TEXT, .arg = "SPEC",                                       \
-        .help = "model of the file, if it was not written by hearsay; overrides the run in its "   \
-                "metadata"                                                                         \
+        .help = "model of the file, if the file was not written by hearsay; overrides the run in " \
+                "the file's metadata"                                                              \
     }
 #define CMD_ROW_MODEL_NORM                                                                         \
     {                                                                                              \
         .name = "norm", .kind = OPTION_TEXT, .arg = "batch|group|layer",                           \
-        .help = "with --model: its normalisation layers (default batch)"                           \
+        .help = "with --model: normalisation layers of the model (default batch)"                  \
     }
 
 /* A saved model, its run and its data. Initialise with zeros. */

@@ -252,7 +252,7 @@ static void on_ended(void *self, uint32_t i)
     if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping && !l->result.given_up[i]) {
         cmd_progress_end_line(&l->progress);
         const char *more = l->begun ? "; the other peers continue"
-                                    : "; it failed before training, so all peers stop";
+                                    : "; the peer failed before training, so all peers stop";
         if (k->signal)
             cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal,
                      more);

@@ -19,7 +19,7 @@
     {                                                                                              \
         .name = "log-level", .kind = OPTION_CHOICE, .arg = "error|warning|info|debug",             \
         .help = "least severity of printed messages, each with time, level and module; default: "  \
-                "info as plain text, and warning for the peers of local and sim"                   \
+                "info as plain text, and warning for the peers of hearsay local and sim"           \
     }
 
 /* Reads --log-level, if the command has this option. Called once, before the command runs. */

@@ -71,11 +71,12 @@ static const struct command commands[] = {
      .group = "More ways to train",
      .usage = "[options]",
      .summary = "train in one process, without other peers",
-     .notes = "examples:\n"
-              "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
-              "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
-              "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
-              "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
+     .notes =
+         "examples:\n"
+         "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
+         "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
+         "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
+         "Ctrl-C ends the command with exit code 130, and stores the model so far under --out.\n",
      .rows = cmd_train_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
@@ -85,7 +86,7 @@ static const struct command commands[] = {
      .run = cmd_train},
     {.name = "sim",
      .usage = "[--peers N] [options]",
-     .summary = "train the same peers over a simulated network",
+     .summary = "train several peers over a simulated network",
      .notes = "example:\n"
               "  hearsay sim --peers 100 --topology torus --compress qsgd:4 --model logreg\n",
      .rows = cmd_sim_rows,

@@ -25,7 +25,7 @@
 const struct option_row cmd_predict_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "samples to label, of the same kind as in training (default: glyphs for a run on glyphs): the held-out files of SPEC (csv:FILE,test=FILE), the held-out share of the training files, or all rows of other files"},
+     .help = "data to label, of the same kind as in training (default: glyphs for a run on glyphs). Labels the held-out files that SPEC names (csv:FILE,test=FILE). Otherwise labels the held-out share of the training files, or all rows of other files"},
     {.name = "probabilities", .kind = OPTION_FLAG, .help = "also write the probability of each class, one column per class"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "file for the labels; default: stdout"},
     CMD_ROW_MODEL_SPEC,

@@ -256,7 +256,8 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     p->version = l->channel.version;
     say_tcp(p, l);
     say(p, STEP_KEY, true, since(l->reached_ns),
-        "both ends hold the cluster key; the peer is %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
+        "both ends hold the cluster key; the peer's identity begins with %02x%02x%02x%02x", id[0],
+        id[1], id[2], id[3]);
     say(p, STEP_VERSION, true, 0, "%u (the peer supports %u to %u, this program %u to %u)",
         (unsigned)p->version, (unsigned)l->channel.theirs.least, (unsigned)l->channel.theirs.most,
         (unsigned)WIRE_VERSION_LEAST, (unsigned)WIRE_VERSION);
@@ -329,7 +330,7 @@ static void say_run(struct probe *p)
     double took = since(p->begun_ns);
     if (p->refused) {
         say(p, STEP_RUN, false, took, "%s admits only identities on its allow-list: %s", p->name,
-            p->has_identity ? "the identity of --identity is not on it"
+            p->has_identity ? "the identity of --identity is not listed"
                             : "give the secret key of a listed identity with --identity FILE");
     } else if (!p->greeted && p->ended) {
         say(p, STEP_RUN, false, took, "%s", connection_diagnostics_why(NODE_WHY_UNWELCOME));

@@ -246,7 +246,7 @@ static void print_text(const struct simulation *s, const struct result *r)
                cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));
     if (r->facts.n_left > 0)
         printf("left            %u peer%s, because of the scenario; the figures above are of the "
-               "others\n",
+               "other peers\n",
                r->facts.n_left, number_plural(r->facts.n_left));
     cmd_progress_codecs_print(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;

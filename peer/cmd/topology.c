@@ -304,13 +304,13 @@ static void print_message(const struct figures *f, const struct message *of)
     printf("message       %" PRIu64 " bytes%s: %s, %s, %zu parameters\n", of->bytes,
            of->statistics > 0 ? " at most" : "", of->spec, sgd_values(&f->run)->model, f->n_params);
     if (of->statistics > 0 && of->every == 1)
-        printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
+        printf("statistics    %" PRIu64 " bytes of every message\n", of->statistics);
     else if (of->statistics > 0)
-        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64
-               " messages; the others have %" PRIu64 " bytes, the mean is %.0f\n",
+        printf("statistics    %" PRIu64 " bytes of one in %" PRIu64
+               " messages; the other messages have %" PRIu64 " bytes, the mean is %.0f bytes\n",
                of->statistics, of->every, without_statistics(of), mean_bytes(of));
-    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", bytes_per_peer(f, of),
-           bytes_of_all_peers(f, of));
+    printf("bytes sent    %.0f a round by a peer on average, %.0f a round by all peers\n",
+           bytes_per_peer(f, of), bytes_of_all_peers(f, of));
 }
 
 /* Prints the size of a delta for each codec level from which --compress auto may choose. */
@@ -325,9 +325,9 @@ static void print_codec_levels(const struct figures *f)
         if (of->statistics > 0 && always)
             printf(" with running statistics");
         else if (of->statistics > 0)
-            printf(", %" PRIu64 " with running statistics (one of %" PRIu64 ")", of->bytes,
+            printf(", %" PRIu64 " with running statistics (one in %" PRIu64 " messages)", of->bytes,
                    of->every);
-        printf(", %.0f a round by a peer on average\n", bytes_per_peer(f, of));
+        printf(", %.0f bytes sent a round by a peer on average\n", bytes_per_peer(f, of));
     }
 }
 
@@ -370,10 +370,10 @@ static void print_pass(const struct figures *f)
     else
         printf("rounds        %" PRIu32
                " per averaging pass, which leaves at most %.4f of the consensus distance; %.0f "
-               "to 1/%.0f of it (without compression)\n"
+               "until 1/%.0f of it remains (without compression)\n"
                "spectral gap  %.6g a round\n",
                p->n_rounds, p->share, pass_rounds_to_target(p), target, pass_gap(p));
-    printf("in a round    %" PRIu32 " at most, mean %.2f neighbours\n", p->turn_max,
+    printf("in a round    %" PRIu32 " neighbours at most, mean %.2f\n", p->turn_max,
            deltas_per_round(f) / f->n);
     printf("in a pass     %" PRIu32 " exchanges per peer at most, mean %.2f\n", p->exchanges_of,
            deltas_per_round(f) * p->n_rounds / f->n);
@@ -548,7 +548,7 @@ int cmd_topology(const struct options *o)
     if (made_for && made_for != n)
         fprintf(stderr,
                 "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32
-                " the graph is adapted\n",
+                " peers, the graph is adapted\n",
                 f.spec, made_for, n);
     struct graph g;
     int err = graph_build(&g, f.spec, n, options_uint(o, "seed"));

@@ -33,7 +33,7 @@ const struct option_row cmd_train_rows[] = {
      .rival = "rounds",
      .help = "passes over the data, if --rounds is not given"},
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .min = 0, .max = 1e9,
-     .help = "epochs between evaluations on the held-out set; 0: only at the end; default: a tenth of the run, fewer or no evaluations in short runs. An evaluation during training takes at most 1000 samples, the last one all"},
+     .help = "epochs between evaluations on the held-out set; 0: only at the end; default: a tenth of the run, fewer or no evaluations in short runs. An evaluation during training takes at most 1000 samples, the last evaluation takes all samples"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",

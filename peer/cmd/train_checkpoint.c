@@ -39,9 +39,9 @@ static void fields(struct cmd_train *t, struct state *s)
     state_u64(s, &t->tested_at);
     state_u64(s, &t->next_test);
     state_expect(s, t->round <= t->run.rounds && t->tested_at <= t->round,
-                 "its round is after the last round");
+                 "the round of the checkpoint is after the last round");
     state_expect(s, t->epoch <= t->round * cmd_train_round_samples(t) / t->samples,
-                 "its epoch is larger than its round allows");
+                 "the epoch of the checkpoint is too large for the round");
     sums_fields(&t->since, s);
     sums_fields(&t->all, s);
     divergence_state(&t->verdict, s);
@@ -73,9 +73,9 @@ static int resume(struct cmd_train *t)
     char run[WIRE_RUN_MAX + 1];
     run_text(&t->run, run);
     if (m->label.owner != NULL)
-        return checkpoint_refuse(t, m, "a peer of a cluster wrote it", false);
+        return checkpoint_refuse(t, m, "a peer of a cluster wrote the checkpoint", false);
     if (strcmp(m->label.run, run) != 0)
-        return checkpoint_refuse(t, m, "it belongs to another run", false);
+        return checkpoint_refuse(t, m, "the checkpoint belongs to another run", false);
     struct state s = m->state;
     fields(t, &s);
     if (state_end(&s) != 0)

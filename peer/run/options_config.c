@@ -17,7 +17,8 @@ const struct option_row options_shared_rows[] = {
              "precedence over the environment, and the environment over the file"},
     {.name = "print-config",
      .kind = OPTION_FLAG,
-     .help = "print the given options as such a file, with the defaults as comments, and exit"},
+     .help =
+         "print the given options as a file for --config, with the defaults as comments, and exit"},
     {.name = NULL}};
 
 /* ---- Reading settings. ---- */

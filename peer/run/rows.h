@@ -29,8 +29,8 @@
 #define ROWS_ADVERTISE                                                                             \
     {                                                                                              \
         .name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
-        .help = "addresses at which other peers can call this one; default: --listen, or the "     \
-                "local addresses of its connections"                                               \
+        .help = "addresses at which other peers can call this peer; default: --listen, or the "    \
+                "local addresses of this peer's connections"                                       \
     }
 #define ROWS_IDENTITY                                                                              \
     {                                                                                              \
@@ -42,7 +42,7 @@
     {                                                                                              \
         .name = "members", .kind = OPTION_TEXT, .arg = "FILE",                                     \
         .help = "admit only the identities in this file, one per line (hearsay key identity); "    \
-                "read again when it changes"                                                       \
+                "the file is read again when it changes"                                           \
     }
 #define ROWS_TOKEN                                                                                 \
     {                                                                                              \
@@ -54,7 +54,7 @@
     {                                                                                              \
         .name = "checkpoint", .kind = OPTION_TEXT, .arg = "SECONDS|off", .fallback = "30s",        \
         .help = "interval of checkpoints (30s, 2.5, 10m); the same command continues from the "    \
-                "last one"                                                                         \
+                "last checkpoint"                                                                  \
     }
 #define ROWS_FORGET                                                                                \
     {                                                                                              \
@@ -72,8 +72,8 @@
 #define ROWS_EVALUATE_SAMPLES                                                                      \
     {                                                                                              \
         .name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = 1e9,         \
-        .help = "samples of an evaluation during training; the last evaluation takes all; "        \
-                "default: 1000, and without --evaluate-every at most 2 % of the time"              \
+        .help = "samples of an evaluation during training; the last evaluation takes all "         \
+                "samples; default: 1000, and without --evaluate-every at most 2 % of the time"     \
     }
 #define ROWS_PATIENCE                                                                              \
     {                                                                                              \

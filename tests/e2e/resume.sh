@@ -264,7 +264,7 @@ for path in sys.argv[1:]:
 PY
 start mixed "$HEARSAY" "${mixed_peer[@]}" --name s
 check "peer: checkpoints without an owner are used" wait_until 30 grep -q "resuming from the checkpoint of round" mixed.err
-check "  with a note" grep -q "note: mixed: its checkpoints name no owner, because an older version wrote them" mixed.err
+check "  with a note" grep -q "note: mixed: its checkpoints name no owner, because an older version of hearsay wrote them" mixed.err
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"

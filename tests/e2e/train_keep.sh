@@ -110,7 +110,7 @@ cp "$(find peers/peer-0 -name 'checkpoint-?.safetensors' | head -n 1)" other/che
 bounded "$HEARSAY" "${run[@]}" --out other >other.out 2>other.err
 code=$?
 check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
-    '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote it; --fresh starts the run again$" other.err'
+    '[ "$code" = 2 ] && grep -q "cannot be used: a peer of a cluster wrote the checkpoint; --fresh starts the run again$" other.err'
 
 # told NAME LINES ARGS...: trains with checkpoints that cannot be written, about twenty per second, until metrics.jsonl has LINES
 # lines. Checks that the first failure is reported at once, and later ones at growing intervals.
