@@ -154,7 +154,7 @@ static void check_numbers(struct in *in, const struct column_moments *m, uint64_
 {
     double low = m->low, high = m->high, range = high - low;
     double near = SLACK * fmax(fabs(low), fabs(high));
-    demand(in, m->n <= (double)rows, "column statistics of more numbers than rows");
+    demand(in, m->n <= (double)rows, "column statistics with more numbers in a column than rows");
     demand(in, fabs(low) <= (double)FLT_MAX && fabs(high) <= (double)FLT_MAX,
            "column statistics beyond a float's range");
     demand(in, low <= high && (m->n > 0 || (!(low < 0) && !(high > 0))),
@@ -193,7 +193,7 @@ static int get_column(struct in *in, struct column_statistics *m, size_t i)
     uint64_t gaps = get(in, 8);
     demand(in, form <= HASHED && (!m->sparse || form == COLUMN_NUMBERS),
            "column statistics with a column of unknown type");
-    demand(in, gaps <= COLUMN_STATISTICS_ROWS_MAX, "column statistics with too many gaps");
+    demand(in, gaps <= COLUMN_STATISTICS_ROWS_MAX, "column statistics with too many empty cells");
     if (in->wrong != NULL)
         return 0;
     c->hashed = form == HASHED;

@@ -215,7 +215,7 @@ static int note_cell(struct columns *c, struct column *column, enum columns_cell
                     ? "a number such as 1957.25 or 1,957.25, or a category with a letter in it "
                       "(v1.2.3)"
                 : column->form == COLUMN_CATEGORIES
-                    ? "a category, because the first cell of the column is one"
+                    ? "a category, because the first cell of the column is a category"
                     : "a number";
     if (cell == COLUMNS_DATE || cell == COLUMNS_BROKEN)
         return -EINVAL;

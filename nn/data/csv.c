@@ -310,7 +310,7 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
     plain[n] = '\0';
     snprintf(
         wanted, sizeof wanted,
-        "a number that can be read in one way, not as %.15g and as %.15g: leave out %s between "
+        "a number with one meaning, but the cell may mean %.15g or %.15g: leave out %s between "
         "thousands (\"%s\"), or write one cell with another number of decimals (\"%s0\")",
         notation_value(&w, w.notations & (w.comma ? NOTATION_POINT : NOTATION_COMMA)),
         notation_value(&w, w.notations & (w.comma ? NOTATION_COMMA : NOTATION_POINT)),

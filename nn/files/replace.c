@@ -147,9 +147,9 @@ const char *replace_why(int err)
 {
     assert(err < 0);
     if (err == -REPLACE_INPUT)
-        return "it is an input of this command; expected another file to write to";
+        return "the file is an input of this command; expected another file to write to";
     if (err == -EISDIR)
-        return "it is a directory; expected a file to write to";
+        return "the path is a directory; expected a file to write to";
     return strerror(-err);
 }
 

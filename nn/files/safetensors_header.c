@@ -210,7 +210,7 @@ int safetensors_header_length(const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t 
     assert(n_file > SAFETENSORS_LENGTH);
     if (b[SAFETENSORS_LENGTH] != '{')
         return file_error(error, path,
-                          "not a safetensors file: found the byte 0x%02x after its first %d, "
+                          "not a safetensors file: found the byte 0x%02x after the first %d bytes, "
                           "expected the '{' of a header",
                           b[SAFETENSORS_LENGTH], SAFETENSORS_LENGTH);
     uint64_t behind = n_file - SAFETENSORS_LENGTH;
@@ -222,8 +222,8 @@ int safetensors_header_length(const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t 
                           (unsigned long long)*n, SAFETENSORS_HEADER_MIN, rules->header_max);
     if (*n > behind)
         return file_error(error, path,
-                          "too short: found %llu bytes after its first %d, expected a header of "
-                          "%llu",
+                          "the file is too short: found %llu bytes after the first %d, expected a "
+                          "header of %llu bytes",
                           (unsigned long long)behind, SAFETENSORS_LENGTH, (unsigned long long)*n);
     return 0;
 }

@@ -191,7 +191,8 @@ void number_wanted(double divide, char text[NUMBER_WANTED_MAX])
 {
     snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range");
     if (divide < 1)
-        snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range after divide=%g", divide);
+        snprintf(text, NUMBER_WANTED_MAX,
+                 "a value in a float's range after division by %g (divide)", divide);
 }
 
 const char *number_said(double value, char out[NUMBER_TEXT_MAX])

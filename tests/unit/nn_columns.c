@@ -105,7 +105,7 @@ static void test_note(void **state)
     assert_int_equal(note(&c, 1, "green", &expected), 0);
     assert_int_equal(note(&c, 1, "red", &expected), 0);
     assert_int_equal(note(&c, 1, "5", &expected), -EINVAL);
-    assert_string_equal(expected, "a category, because the first cell of the column is one");
+    assert_string_equal(expected, "a category, because the first cell of the column is a category");
     assert_int_equal(note(&c, 1, "10:11", &expected), -EINVAL);
     assert_int_equal(note(&c, 2, "2019-03-04", &expected), -EINVAL);
     assert_int_equal(c.at[2].form, COLUMN_OPEN);

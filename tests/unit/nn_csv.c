@@ -151,7 +151,7 @@ static void test_fixed_kind(void **state)
     r.kind = "csv/2x6/0/1e-30";
     rows_refuse(&csv, r, "0,1e9,5\n",
                 "f0: line 1, column 2: found \"1e9\", expected a value in a float's range after "
-                "divide=1e-30");
+                "division by 1e-30 (divide)");
 }
 
 /* End of the error message if the last column is not a valid label and the spec does not name

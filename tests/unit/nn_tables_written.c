@@ -106,15 +106,18 @@ static void test_no_notation(void **state)
         const char *sentence;
     } cases[] = {
         {{"\t", {"1,957", "2,000", "3"}, {0}},
-         "a: line 1, column 1: found \"1,957\", expected a number that can be read in one way, not "
-         "as 1957 and as 1.957: leave out commas between thousands (\"1957\"), or write one cell "
+         "a: line 1, column 1: found \"1,957\", expected a number with one meaning, but the cell "
+         "may "
+         "mean 1957 or 1.957: leave out commas between thousands (\"1957\"), or write one cell "
          "with another number of decimals (\"1,9570\")"},
         {{";", {"987", "1.713", "2.370"}, {0}},
-         "a: line 2, column 1: found \"1.713\", expected a number that can be read in one way, not "
-         "as 1713 and as 1.713: leave out points between thousands (\"1713\"), or write one cell "
+         "a: line 2, column 1: found \"1.713\", expected a number with one meaning, but the cell "
+         "may "
+         "mean 1713 or 1.713: leave out points between thousands (\"1713\"), or write one cell "
          "with another number of decimals (\"1.7130\")"},
         {{";", {"3 \xe2\x82\xac", "-12.000 \xe2\x82\xac", "3 \xe2\x82\xac"}, {0}},
-         "not as -12000 and as -12: leave out points between thousands (\"12000\"), or write one "
+         "the cell may mean -12000 or -12: leave out points between thousands (\"12000\"), or "
+         "write one "
          "cell with another number of decimals (\"12.0000\")"},
         {{"\t", {"987", "1.713", "2.370"}, {0}}, "found \"1.713\", expected a number that can be"},
         {{";", {"1,713", "2.370", "3"}, {0}}, "found \"1,713\", expected a number that can be"},
@@ -210,11 +213,11 @@ static void test_points_of_a_file(void **state)
     data_close(&d);
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
     refused("a", "", kind,
-            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number with one");
     /* With divide=, the data kind does not say which notation of numbers the table has, but
      * ambiguous numbers are still refused. */
     refused("a", ",divide=2", NULL,
-            "a: line 2, column 3: found \"1.001\", expected a number that can be read in one way");
+            "a: line 2, column 3: found \"1.001\", expected a number with one meaning");
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2.5;1.713;1\n");
     put("test", "f;v;d;y\n7;0.5;1.002;0\n");
     opened(&d, "a", ",divide=2", NULL);
@@ -222,16 +225,16 @@ static void test_points_of_a_file(void **state)
     strcpy(kind, d.train.kind);
     data_close(&d);
     put("a", "f;v;d;y\n7;1;1.001;0\n8;2;1.713;1\n");
-    refused("a", "", kind, "a: line 2, column 3: found \"1.001\", expected a number that can");
+    refused("a", "", kind, "a: line 2, column 3: found \"1.001\", expected a number with one");
     /* The other columns have points and commas as decimal marks, so 1.001 is ambiguous. */
     put("a", "f;v;d;y\n0,5;0.5;1.001;0\n");
     refused("a", "", NULL,
-            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number with one");
     /* The comma in 1,957 is read as a decimal mark only because the separator is a semicolon, so
      * 1.001 stays ambiguous. */
     put("a", "f;v;d;y\n1,957;2;1.001;0\n");
     refused("a", "", NULL,
-            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number that can");
+            "a: line 2, column 3 (\"d\"): found \"1.001\", expected a number with one");
 }
 
 struct text
