@@ -197,7 +197,7 @@ const struct codec codec_lc3 = {
     .name = "3lc",
     .about = "minus, zero or plus the largest |v|, with run-length coded zeros",
     .class = CODEC_CONTRACTION,
-    .bound = "delta >= max^2 / |v|^2 >= 1/n; (1 - (s-1)^2) of it for s > 1",
+    .bound = "delta >= max^2 / |v|^2 >= 1/n; for s > 1, (1 - (s-1)^2) times these bounds",
     .source = "Lim, Andersen, Kaminsky 2019 (3LC)",
     .params = lc3_params,
     .body = &lc3_body,

@@ -351,7 +351,7 @@ static const struct codec_values qnt_values = {
 extern const struct codec codec_qnt;
 const struct codec codec_qnt = {
     .name = "qnt",
-    .about = "a codebook of the means between each block's quantiles",
+    .about = "for each block, a codebook with the mean of the values between successive quantiles",
     .class = CODEC_CONTRACTION,
     .bound = "delta = 1 - (squares within buckets) / |v|^2",
     .source = "Jiang et al. 2018 (SketchML); used in hivemind",

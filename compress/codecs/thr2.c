@@ -262,8 +262,8 @@ const struct codec codec_thr2 = {
     .name = "thr2",
     .about = "two bits per value: plus, minus or zero, by a threshold on |v|",
     .class = CODEC_CONTRACTION,
-    .bound = "delta = S^2 / (k |v|^2), S the sum of the k values |v| sent; form=mxnet: 0, and not "
-             "scale-equivariant",
+    .bound = "delta = S^2 / (k |v|^2), S the sum of the k values |v| sent; form=mxnet: delta = 0, "
+             "and not scale-equivariant",
     .source = "MXNet; the threshold relative to mean |v| is new here",
     .params = thr2_params,
     .settle = thr2_settle,
