@@ -164,10 +164,11 @@ static int take_network(struct hearsay *h, struct sim_config *c, const char *net
         if (equals != NULL)
             *equals = '\0';
         if (equals == NULL || !take_word(c, one, equals + 1))
-            code = handle_fail(h, HEARSAY_USAGE,
-                               "the network: found '%.40s%s%.40s', expected latency-us, jitter-us, "
-                               "bandwidth, step-us, cut-rate or seed, =, and a number in its range",
-                               one, equals != NULL ? "=" : "", equals != NULL ? equals + 1 : "");
+            code = handle_fail(
+                h, HEARSAY_USAGE,
+                "the network: found '%.40s%s%.40s', expected NAME=NUMBER with a number in its "
+                "range and latency-us, jitter-us, bandwidth, step-us, cut-rate or seed as NAME",
+                one, equals != NULL ? "=" : "", equals != NULL ? equals + 1 : "");
     }
     if (code == HEARSAY_OK && c->bytes_per_s > 0 && c->bytes_per_s < SIM_LEAST_BYTES_PER_S)
         code = handle_fail(h, HEARSAY_USAGE, "bandwidth: found %g, expected 0 or at least %d",

@@ -156,7 +156,8 @@ bool turn_next_note(struct turn *t, int *level, char text[TURN_NOTE_MAX])
         any = true;
         *level = 1;
         snprintf(text, TURN_NOTE_MAX,
-                 "%llu messages were lost, because more than %d arrived between two calls",
+                 "%llu messages were lost, because more than %d arrived between two calls of the "
+                 "library",
                  (unsigned long long)t->n_lost, TURN_NOTES);
         t->n_lost = 0;
     }

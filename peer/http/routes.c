@@ -104,7 +104,7 @@ void routes_answer(struct routes *r, const char *method, const char *path, const
     const struct route *found = find(path);
     *a = (struct routes_answer){.place = -1};
     if (!is_read(method)) {
-        refuse(a, 405, "found another method, expected GET or HEAD");
+        refuse(a, 405, "found another HTTP method, expected GET or HEAD");
         a->allow = "GET, HEAD";
     } else if (found == NULL) {
         refuse(a, 404,

@@ -310,7 +310,9 @@ int outdir_check_files(const char *path, char why[OUTDIR_WHY_MAX])
     char name[OUTDIR_PATH_MAX], error[FILE_ERROR_MAX];
     struct stat st;
     if (join(name, path, lock_file) == 0 && lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
-        return fail(why, -EINVAL, "%.400s: found something else, expected a regular file", name);
+        return fail(why, -EINVAL,
+                    "%.400s: found a directory, link or special file, expected a regular file",
+                    name);
     for (size_t i = 0; i <= N_RESULTS; i++) {
         const char *file = i < N_RESULTS ? result_files[i] : run_file;
         /* A directory in the place of a checkpoint file is accepted. It counts as a damaged
@@ -393,8 +395,7 @@ int outdir_check(const char *path, bool peers, char why[OUTDIR_WHY_MAX])
             continue;
         err = check_writable(name) == 0
                   ? outdir_check_files(name, why)
-                  : fail(why, -ENOTDIR,
-                         "%.400s: found something else, expected a directory to write to", name);
+                  : fail(why, -ENOTDIR, "%.400s: found no writable directory, expected one", name);
     }
     if (d != NULL)
         closedir(d);

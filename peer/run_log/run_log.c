@@ -190,7 +190,7 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
     } else if (keeps_model(path, n)) {
         note(d, NOTE_INFO,
-             "the model of the last round that this peer stored earlier stays in %.200s", path);
+             "the model of the last round is already stored in %.200s, and is not replaced", path);
         err = 1;
     } else {
         disk_reservation_release(&d->reserve);

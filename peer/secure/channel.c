@@ -7,7 +7,8 @@
 #include <sodium.h>
 #include <string.h>
 
-static_assert((int)CHANNEL_KEY == (int)NOISE_KEY, "the cluster key is the psk");
+static_assert((int)CHANNEL_KEY == (int)NOISE_KEY,
+              "the cluster key is the pre-shared key of the handshake");
 static_assert((int)CHANNEL_OVERHEAD == CHANNEL_HEADER + 1 + NOISE_TAG, "layout");
 
 /* The handshake pattern XXpsk0 (Noise specification, sections 7.5 and 9.4). With psk0 message 1

@@ -6,7 +6,7 @@
 
 void hash_128(const void *p, size_t n, uint8_t out[HASH_BYTES])
 {
-    static_assert(HASH_BYTES >= crypto_generichash_BYTES_MIN, "libsodium has no shorter ones");
+    static_assert(HASH_BYTES >= crypto_generichash_BYTES_MIN, "libsodium has no shorter hashes");
     int err = crypto_generichash(out, HASH_BYTES, p, n, NULL, 0);
     assert(err == 0);
 }

@@ -61,7 +61,7 @@ int trace_file_open(struct trace_file *f, const char *path, bool replaces,
     /* O_NONBLOCK: a pipe without a reader, or with a slow one, must not stop the run. */
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd < 0 && errno == ENXIO)
-        return fail(-ENXIO, error, "it is a socket, or a pipe from which no process reads");
+        return fail(-ENXIO, error, "the path is a socket, or a pipe from which no process reads");
     if (fd < 0)
         return fail(-errno, error, strerror(errno));
     f->regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);

@@ -260,7 +260,7 @@ void settings_not_listening(const struct settings *s, const struct uv_driver_con
     if (port != 0) {
         char free_one[UV_RESOLVE_TEXT];
         uv_resolve_text(&other.any, free_one);
-        refuse(error, err, "cannot listen on %s: %s; a free one is --listen %s", address, why,
+        refuse(error, err, "cannot listen on %s: %s; try --listen %s, which is free", address, why,
                free_one);
     } else if (err == -EADDRINUSE) {
         refuse(error, err, "cannot listen on %s: %s; choose a free port with --listen HOST:PORT",

@@ -55,7 +55,7 @@ with socket.create_server(("127.0.0.1", 7100)):
 PY
     grep -qE "$2" taken.out
 }
-refused='^UsageError cannot listen on 0.0.0.0:7100: address already in use; a free one is listen 0.0.0.0:7101$'
+refused='^UsageError cannot listen on 0.0.0.0:7100: address already in use; try listen 0.0.0.0:7101, which is free$'
 check "the default port is in use, and bootstrap names another port" taken 'bootstrap="localhost:7102"' "$refused"
 check "  and without bootstrap" taken '' "$refused"
 check "a port in listen= is not replaced" taken 'listen="0.0.0.0:7100", bootstrap="localhost:7100"' "$refused"
