@@ -248,7 +248,7 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     uint8_t id[WIRE_ID_BYTES];
     memcpy(id, e->id, sizeof id);
     state_bytes(s, id, sizeof id);
-    state_expect(s, memcmp(id, e->id, sizeof id) == 0, "an edge to another member");
+    state_expect(s, memcmp(id, e->id, sizeof id) == 0, "an edge that leads to another member");
     state_u64(s, &e->epoch);
     state_u64(s, &e->round);
     state_bool(s, &e->opened);

@@ -500,8 +500,8 @@ static int check_shape(const struct model *m, const struct dataset *d, char erro
         && a->width == b->width && a->n_classes == b->n_classes)
         return 0;
     snprintf(error, MODEL_ERROR_MAX,
-             "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data "
-             "(%.63s) are %s of %ux%ux%u and %u",
+             "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data (%.63s) are %s of "
+             "%ux%ux%u and %u classes",
              m->spec, data_form_name(a->form), (unsigned)a->channels, (unsigned)a->height,
              (unsigned)a->width, (unsigned)a->n_classes, d->kind, data_form_name(b->form),
              (unsigned)b->channels, (unsigned)b->height, (unsigned)b->width,
