@@ -114,7 +114,7 @@ host=3 peer h3 --listen 10.9.0.13:7100 --advertise 10.9.0.3:7100 "${endless[@]}"
 host=4 peer h4 --listen 10.9.0.14:7100 --advertise nowhere.invalid:7100 "${endless[@]}" "${names[@]}"
 host=5 peer h5 --listen 10.9.0.15:7100 --advertise 10.9.0.99:7100 "${endless[@]}" "${names[@]}"
 check "another member warns of an address that refuses calls, within 10 s" \
-    says 10 "h3 cannot be called at 10.9.0.3:7100: nothing listens there .connection refused.; start it with --advertise" h[245].err
+    says 10 "h3 cannot be called at 10.9.0.3:7100: nothing listens at that address .connection refused.; start it with --advertise" h[245].err
 check "  and so does the peer itself, with the remedy" \
     says 10 "no member can call this peer at 10.9.0.3:7100, .*refused.*, says h[245]; start this peer with --advertise HOST:PORT" h3.err
 check "  a name that does not resolve" \
@@ -125,13 +125,13 @@ check "  no warning of an address that works" eval '! grep -hE "h2 cannot|h2: wa
 status 10.9.0.12:7100 --json >status.json
 check "status shows the error: $(told status.json h3 addresses call_error)" \
     [ "$(told status.json h2 callable call_error) $(told status.json h3 callable call_error)" = \
-    "True None False nothing listens there (connection refused)" ]
+    "True None False nothing listens at that address (connection refused)" ]
 status 10.9.0.12:7100 >status.out
 check "  in a line of its text: $(grep -m 1 '^h3 cannot' status.out)" \
-    grep -q "^h3 cannot be called from here at 10.9.0.3:7100, its announced address: nothing listens there" status.out
+    grep -q "^h3 cannot be called from here at 10.9.0.3:7100, its announced address: nothing listens at that address" status.out
 bounded nsenter -t "${pid[2]}" -n "$HEARSAY" probe 10.9.0.13:7100 --key cluster.key >probe.out 2>&1
 check "probe shows the error: $(grep -m 1 announce probe.out | cut -c 1-110)" \
-    grep -q "^announce FAILED .*announced to other peers: 10.9.0.3:7100 (nothing listens there" probe.out
+    grep -q "^announce FAILED .*announced to other peers: 10.9.0.3:7100 (nothing listens at that address" probe.out
 bounded nsenter -t "${pid[3]}" -n "$HEARSAY" probe 10.9.0.12:7100 --key cluster.key >probe.out 2>&1
 check "  and an address that works" grep -q "^announce ok .*announced to other peers: 10.9.0.12:7100 (it answers there)" probe.out
 gone h2 h3 h4 h5

@@ -76,7 +76,7 @@ static void test_refused_is_told_at_both_ends(void **state)
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
     lone_run(w, SECOND);
     snprintf(said, sizeof said,
-             "%s cannot be called at %s: nothing listens there (connection refused)",
+             "%s cannot be called at %s: nothing listens at that address (connection refused)",
              w->actor[0].record.name, w->actor[0].record.address[0]);
     assert_int_equal(lone_said(w, said), 1);
     assert_int_equal(w->actor[0].n_callback, 1);
@@ -136,7 +136,7 @@ static void test_another_peer_answers(void **state)
     (void)answers(w, 0, w->actor[1].id);
     (void)answers(w, 1, w->id);
     lone_run(w, SECOND);
-    assert_int_equal(lone_said(w, "another peer answers there"), 2);
+    assert_int_equal(lone_said(w, "another peer answers at that address"), 2);
     assert_int_equal(w->actor[0].callback.why, NODE_WHY_OTHER);
     assert_int_equal(w->actor[1].callback.why, NODE_WHY_OTHER);
     lone_close(w);

@@ -67,7 +67,8 @@ static void test_a_death_and_a_return(void **state)
     members_accuse(r.env.members, id_of(2), 2 * SECOND);
     look(&r, 2 * SECOND);
     expect(&r, 1,
-           "peer-2 is silent, never heard by this peer: declared dead within 7 s unless heard");
+           "peer-2 is silent, never heard by this peer: declared dead within 7 s unless a message "
+           "arrives");
     look(&r, 3 * SECOND);
     expect(&r, 1, r.said[0]);
     look(&r, 2 * SECOND + TOY_SUSPECT_US);
@@ -93,7 +94,7 @@ static void test_since_when(void **state)
     memcpy(l->id, id_of(1), WIRE_ID_BYTES);
     members_accuse(r.env.members, id_of(1), 5 * SECOND);
     look(&r, 5 * SECOND);
-    expect(&r, 1, "peer-1 is silent for 4 s: declared dead within 7 s unless heard");
+    expect(&r, 1, "peer-1 is silent for 4 s: declared dead within 7 s unless a message arrives");
     look(&r, 12 * SECOND);
     expect(&r, 2, "peer-1 is dead, silent for 11 s: the topology now has 1 member");
     rig_close(&r);
@@ -113,7 +114,7 @@ static void test_many(void **state)
     look(&r, 2 * SECOND);
     expect(&r, 1,
            "peer-1, peer-2, peer-3, peer-4 and 2 more are silent according to other members: "
-           "declared dead within 7 s unless heard");
+           "declared dead within 7 s unless a message arrives");
     look(&r, 2 * SECOND + TOY_SUSPECT_US);
     expect(&r, 2,
            "peer-1, peer-2, peer-3, peer-4 and 2 more are dead: the topology now has 15 members");

@@ -20,7 +20,7 @@ const char *connection_diagnostics_why(enum node_why why)
     case NODE_WHY_UNRESOLVED:
         return "the name does not resolve";
     case NODE_WHY_REFUSED:
-        return "nothing listens there (connection refused)";
+        return "nothing listens at that address (connection refused)";
     case NODE_WHY_UNREACHABLE:
         return "no route to the host";
     case NODE_WHY_TIMEOUT:
@@ -45,7 +45,7 @@ const char *connection_diagnostics_why(enum node_why why)
         return "the other end completes the handshake and then closes the connection: it does not "
                "admit this peer, or is ending";
     case NODE_WHY_OTHER:
-        return "another peer answers there";
+        return "another peer answers at that address";
     case NODE_WHY_UNKNOWN:
     case NODE_WHYS:
         break;

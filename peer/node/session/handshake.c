@@ -38,8 +38,7 @@ static void say_cloned(struct sessions *s, const char *which)
         return;
     s->cloned_us = v->now_us + DUPLICATE_IDENTITY_US;
     env_note(v, NOTE_ERROR,
-             "another process uses this peer's identity%s is expected to exit (was this peer's "
-             "directory copied?)",
+             "another process uses this peer's identity%s (was this peer's directory copied?)",
              which);
 }
 
@@ -61,7 +60,8 @@ void handshake_lost(struct sessions *s, const struct link *l)
     /* If the other end prefers another process with this identity, it sends the record of that
      * process and hangs up immediately after it (is_duplicate()). */
     if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
-        say_cloned(s, " and talks to the same peers: the one that started last");
+        say_cloned(
+            s, " and talks to the same peers: the process that started last is expected to exit");
 }
 
 /* Merges a record that arrived on session `l`. Handles a forged record, a certificate that has
@@ -84,7 +84,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
                  "last is expected to exit",
                  r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
     if (verdict == MEMBERS_CLONED)
-        say_cloned(s, " and started later: that process");
+        say_cloned(s, " and started later: the other process is expected to exit");
     if (verdict == MEMBERS_CLONE) {
         /* No LEFT record is sent, because it would also remove the other process from the cluster.
          * sessions_news() sends this process's own record, so that the other process learns that

@@ -212,12 +212,12 @@ static void tell(struct membership_log *r, enum member_state state, const struct
         break;
     case MEMBER_SUSPECT:
         say_silence(g, " for ", since, sizeof since);
-        env_note(r->env, NOTE_INFO, "%s silent%s: %sdeclared dead within %.0f s unless heard%s",
-                 who,
+        env_note(r->env, NOTE_INFO,
+                 "%s silent%s: %sdeclared dead within %.0f s unless a message arrives%s", who,
                  g->silent_us > 0            ? since
                  : sessions_any(r->sessions) ? " according to other members"
                                              : ", never heard by this peer",
-                 g->edge ? "no exchange with it; " : "", (double)g->dead_us * 1e-6, untold);
+                 g->edge ? "no exchanges; " : "", (double)g->dead_us * 1e-6, untold);
         break;
     case MEMBER_DEAD:
         say_silence(g, ", silent for ", since, sizeof since);

@@ -5,7 +5,7 @@
  * Members that enter the same state share a message:
  *
  *    new state of a member   message
- *    SUSPECT                 "... is silent for 3 s: declared dead within 7 s unless heard"
+ *    SUSPECT                 "... is silent for 3 s: declared dead within 7 s unless a message ..."
  *    DEAD                    "... is dead, silent for 10 s: the topology now has 7 members"
  *    ALIVE                   "... is back after 12 s"
  *    LEFT                    "... is gone, having left the run: the topology now has 6 members"
