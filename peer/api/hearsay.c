@@ -433,7 +433,8 @@ int hearsay_keep(struct hearsay *h, const void *bytes, size_t n)
                            n, h->yours ? "" : " while the library uses the tensors");
     uint8_t *copy = malloc(n > 0 ? n : 1);
     if (copy == NULL)
-        return handle_fail(h, HEARSAY_SYSTEM, "out of memory for %zu bytes to keep", n);
+        return handle_fail(h, HEARSAY_SYSTEM, "out of memory for the %zu bytes of hearsay_keep()",
+                           n);
     if (n > 0)
         memcpy(copy, bytes, n);
     free(h->kept);

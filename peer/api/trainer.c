@@ -183,9 +183,10 @@ static bool describe_first_difference(const struct tensors *t, const char *their
 static void warn_initial(struct hearsay *h)
 {
     if (handle_is_initial(h) && h->config.node.n_resume == 0 && !begins(h, h->begin))
-        turn_note(&h->turn, 1,
-                  "--initial: the run starts with another peer's model: it had already started, or "
-                  "another peer also has --initial");
+        turn_note(
+            &h->turn, 1,
+            "--initial: the run starts with another peer's model: the run had already started, or "
+            "another peer also has --initial");
 }
 
 /* Checks that the tensors have the layout of the run. Their values may differ: the run's initial

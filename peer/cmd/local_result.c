@@ -402,7 +402,7 @@ static void print_models(const struct cmd_local_result *r)
         printf("models in      %s\n", r->out);
         return;
     }
-    printf("models in      %s, of %u of %u peers: none of ", r->out, (unsigned)n, (unsigned)r->n);
+    printf("models in      %s, of %u of %u peers; missing: ", r->out, (unsigned)n, (unsigned)r->n);
     for (uint32_t i = 0; i < r->n; i++)
         if (!has_stored(r, i) && ++missing <= NAMED)
             printf("%s%s", missing > 1 ? ", " : "", r->name[i]);

@@ -166,7 +166,8 @@ static void say(const struct prediction *p)
                 kind_brief(p->loaded.data.test.kind).text);
         return;
     }
-    fprintf(stderr, "%zu sample%s of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
+    fprintf(stderr,
+            "%zu sample%s of %s, %" PRIu64 " labels equal to those of the data: accuracy %s\n", n,
             number_plural(n), kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
     if (p->loaded.data.held_out == DATA_HELD_OTHER)

@@ -358,7 +358,7 @@ static double clock_s(const struct probe *p, double *error_s)
 static void say_rest(struct probe *p)
 {
     double error_s, off_s = clock_s(p, &error_s);
-    say(p, STEP_MEMBERS, true, 0, "%u alive of the %u member%s that it knows",
+    say(p, STEP_MEMBERS, true, 0, "%u alive of the %u member%s that the peer knows",
         (unsigned)p->status.n_live, (unsigned)p->n_members, number_plural(p->n_members));
     if (p->status.clock_ms != 0)
         say(p, STEP_CLOCK, true, 0, "%+.3f s relative to this machine, +- %.3f s", off_s,

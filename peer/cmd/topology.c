@@ -316,8 +316,8 @@ static void print_message(const struct figures *f, const struct message *of)
 /* Prints the size of a delta for each codec level from which --compress auto may choose. */
 static void print_codec_levels(const struct figures *f)
 {
-    printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
-           f->n_params);
+    printf("message       codec chosen by the drift (auto): %s, %zu parameters\n",
+           sgd_values(&f->run)->model, f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
         bool always = of->every == 1; /* True if every delta includes running statistics. */

@@ -55,7 +55,7 @@ static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
         else if (*p == '\\')
             return refuse(error, "found a backslash, expected \\\" or \\\\ in quotes");
         if (*p == '\0')
-            return refuse(error, "found no quote at the end of a value that begins with one");
+            return refuse(error, "found no quote at the end of a value that begins with a quote");
         *to++ = *p++;
     }
     p = skip_blanks(p + 1);

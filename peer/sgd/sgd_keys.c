@@ -324,7 +324,7 @@ static const struct run_key keys[] = {
      .word = "auto", .min = 0, .max = WARMUP_MAX, FIELD(warmup),
      .resolve = resolve_warmup},
     {.name = "schedule", .kind = RUN_CHOICE, .fallback = "cosine",
-     .help = "learning rate after warm-up",
+     .help = "course of the learning rate after warm-up",
      .choices = "cosine|step|constant", FIELD(schedule)},
     {.name = NULL}};
 /* clang-format on */

@@ -308,7 +308,7 @@ for i in 0 2; do
     check "  peer $i: $(value local/summary.json peers.$i.verdict.text)" \
         eval 'value local/summary.json peers.$i.verdict.text | grep -q "^consensus of 2 of 3 peers (dead: peer-1) at relative drift "'
 done
-check "  and local: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
+check "  and local: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers; missing: peer-1$' local.out
 check "  the verdict is that of a failure" [ "$(value local/summary.json exit_code)" = 1 ]
 rmdir local/peer-1/model.safetensors
 ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
