@@ -202,9 +202,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
     if (same)
         return;
     stand(&s->member);
-    /* The slot has another id now, so the hash table is filled again. If only the bucket of the old
-     * id were emptied, searches for other ids would end too early. */
-    fill_buckets(t);
+    /* If only the bucket of the old id were emptied, searches for other ids would end too early. */
+    fill_buckets(t); /* The slot has another id now. */
 }
 
 void table_remove(struct table *t, struct slot *s)

@@ -155,9 +155,7 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
-            /* A dial to an address from the previous lookup is still in progress, so the addresses
-             * are not replaced. */
-            return;
+            return; /* A dial to an address of the previous lookup is still in progress. */
     uint32_t count = ev->resolved.n;
     d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
     for (uint32_t k = 0; k < d->n; k++) {
