@@ -90,8 +90,7 @@ void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
                            struct checkpoint_store_found *f)
 {
     *f = (struct checkpoint_store_found){0};
-    /* Deletes the temporary file of a write that a crash has interrupted. */
-    (void)s->disk->unlink(s->disk->self, TEMPORARY);
+    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* A crash may have left it. */
     for (int slot = 0; slot < SLOTS; slot++) {
         struct checkpoint_store_bad *bad = &f->bad[f->n_bad];
         int err = load(s, slot, most, &f->image[f->n], bad->why);

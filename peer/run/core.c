@@ -257,8 +257,8 @@ const char *run_leaves_out(const struct run *r)
         && keeps)
         return NULL;
     return "needs a codec in --compress that leaves out at most 10 % of a delta's squared norm, "
-           "such as none, "
-           "fp16, int8 or qsgd:4, and not auto: models diverge if deltas leave out more";
+           "such as none, fp16, int8 or qsgd:4, and not auto: models diverge if deltas leave out "
+           "more";
 }
 
 /* Returns true for the mixers allreduce, sma and ps, which combine models by a collective or a
