@@ -86,7 +86,7 @@ bare_tree()
 inside()
 {
     mkdir -p tree/tmp/hearsay-ports-0
-    # shellcheck disable=SC2016 # The inner shell replaces these variables.
+    # shellcheck disable=SC2016 # The inner shell, not this one, expands the variables in the string.
     bounded unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc tree/proc && mount --bind /dev tree/dev && mount -t tmpfs tmpfs tree/dev/shm || exit 125
         mount --bind "$0" tree/tmp/hearsay-ports-0 || exit 125

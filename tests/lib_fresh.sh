@@ -28,7 +28,7 @@ fresh_begin()
 
 # types COMMAND [N]: runs a command line in the clone, as a user would type it. Prints the line and the last N (default: 2)
 # lines of its output with the prefix "#= ". tests/run shows lines with this prefix even if the script passes.
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 types()
 {
     local code

@@ -73,7 +73,7 @@ check_flags()
     [ ${#commands[@]} -gt 0 ] || complain "hearsay --help names no command"
     for command in "${commands[@]}"; do
         grep -qE "hearsay $command\b" "${pages[@]}" || complain "no page shows: hearsay $command"
-        # shellcheck disable=SC2086 # $command has one or two words.
+        # shellcheck disable=SC2086 # Unquoted, because $command has one or two words.
         for flag in $("$HEARSAY" $command --help all | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
             grep -qE -- "$flag([^a-z0-9-]|\$)" "${pages[@]}" || complain "no page names $flag (of hearsay $command)"
         done

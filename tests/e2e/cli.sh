@@ -105,7 +105,7 @@ for command in local sim; do
 done
 for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1" \
     "local --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     "$HEARSAY" $command >joined.out 2>joined.err </dev/null
     check "${command%% *}: edges that do not connect all peers" \
         grep -q 'warning: the edges of --topology do not connect all 4 peers: hearsay adds 1 edge that connects them$' joined.err

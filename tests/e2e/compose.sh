@@ -14,7 +14,7 @@ project=hearsaytest$$
 export IMAGE=hearsay-test PEERS=4
 dc()
 {
-    # shellcheck disable=SC2086 # The variable holds one or two words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds one or two words.
     bounded $compose -p "$project" -f "$root/deploy/compose.yml" "$@" </dev/null
 }
 down()
@@ -43,7 +43,7 @@ begin()
     check "$1: four containers" [ ${#ids[@]} = 4 ]
 }
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 running()
 {
     [ "$(docker inspect -f '{{.State.Running}}' "$1" 2>/dev/null)" = true ]

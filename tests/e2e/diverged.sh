@@ -55,7 +55,7 @@ check "  and unlearnt is null" [ "$(figures json train.out unlearnt)" = None ]
 # With a learning rate of 1e-9 the model does not change. The run must end with exit code 0 and say
 # that the model is no better than guessing.
 for way in train "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     bounded "$HEARSAY" $way --model lenet5 --data glyphs --rounds 100 --lr 1e-9 --seed "$seed" --json \
         >flat.out 2>flat.err </dev/null
     check "$way: --lr 1e-9 ends with 0" [ $? = 0 ]
@@ -68,7 +68,7 @@ done
 # the accuracy is the share of the most frequent label, and end with exit code 0.
 awk 'BEGIN { srand(3); for (i = 0; i < 4000; i++) { y = i % 20 == 0; printf "%.3f,%.3f,%d\n", y + 2 * rand(), rand(), y } }' >rare.csv
 for way in train "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     bounded "$HEARSAY" $way --model logreg --data csv:rare.csv,test=rare.csv --rounds 300 --lr 0.001 --seed "$seed" --json --out "rare-${way%% *}" \
         >rare.out 2>rare.err </dev/null
     check "$way: with a label that 5 % of the samples have, the exit code is 0" [ $? = 0 ]

@@ -88,7 +88,7 @@ finish "$watching" 30
 check "Ctrl-C ends a watch with what it has: exit code $code" [ "$code" = 130 ]
 check "  $(cat stopped.err)" grep -qE 'stopped; the last figure: round [0-9]+, drift [0-9.e-]+, relative [0-9.e-]+ \(by sketches\)$' stopped.err
 for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0/model.safetensors"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     "$HEARSAY" drift "${observe[@]}" $wrong >wrong.out 2>wrong.err
     code=$?
     check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
@@ -103,7 +103,7 @@ check "time passes" wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 30
 kill -KILL "${pid[2]}"
 wait "${pid[2]}" 2>/dev/null
 forget "${pid[2]}"
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 held()
 {
     "$HEARSAY" status "${observe[@]}" --json >status.out 2>status.err
@@ -134,7 +134,7 @@ check "it ends with 0" [ "$code" = 0 ]
 start async "$HEARSAY" local --peers 3 --policy async --model logreg --data glyphs --rounds 1000000 --seed "$seed" --out async
 check "three peers without lock step" wait_until 60 round_at_least async/peer-0/metrics.jsonl 200
 first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' async.err)
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 differ()
 {
     bounded "$HEARSAY" drift --bootstrap "$first" --key async/cluster.key --json >differ.out 2>differ.err

@@ -24,7 +24,7 @@ insider_pid=$started
 observe=(--bootstrap "127.0.0.1:$pb" --key cluster.key --json)
 
 # honest_edges: succeeds if all edges between honest peers are open.
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 honest_edges()
 {
     bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err

@@ -8,7 +8,7 @@ e2e_begin
 # ---- Errors of writing the help text. ----
 
 for words in "help" "--help" "train --help" "--version" "--version --json"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     bounded "$HEARSAY" $words >/dev/full 2>full.err
     code=$?
     check "hearsay $words on a full disk: 1, and the reason" \

@@ -50,7 +50,7 @@ ends "train, another run" 2 '^hearsay train: --out alone has another run: lr=0.0
     "${run[@]}" --lr 0.05 --out alone
 ends "train, two keys" 2 'rounds=30 there, 31 here; seed=.* there, .* here' "${run[@]}" --rounds 31 --seed $((seed + 1)) --out alone
 for command in "sim --peers 2" "local --peers 2"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     ends "${command%% *} there" 2 "command=train there, ${command%% *} here; " $command --model logreg --rounds 30 --out alone
 done
 unchanged "none of them has changed a thing" alone
@@ -85,7 +85,7 @@ finish "$pid" 20
 check "interrupted, it has a model and has not finished" [ "$code" = 130 -a -s stopped/model.safetensors -a ! -e stopped/summary.json ]
 printf '{"round": 1, "torn' >>stopped/metrics.jsonl
 start stopped "$HEARSAY" train --model logreg --rounds 100000000 --out stopped
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 twice()
 {
     [ "$(figures starts "$1" 2>/dev/null)" = 2 ]
@@ -150,7 +150,7 @@ check "  the directories of the larger run are moved" cmp killed/old.1/peer-2/mo
 
 # ---- Directories of hearsay peer. ----
 
-# shellcheck disable=SC2016 # eval expands the string.
+# shellcheck disable=SC2016 # eval expands the variables in the string.
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
 read -r pa pb < <(free_ports 2)
 peer=(peer --key cluster.key --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb")
@@ -194,7 +194,7 @@ ends "a peer of the former one" 2 '--out late has another run: .*rounds=2000 the
     "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late
 unchanged "  leaves its files alone" late
 start late "$HEARSAY" "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late --fresh
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 joined()
 {
     [ -s late/old.1/model.safetensors ] && round_at_least late/metrics.jsonl 5

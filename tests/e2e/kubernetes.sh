@@ -108,7 +108,7 @@ stop_pod()
     unset "address[$1]"
     resolve
 }
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 status()
 {
     inside 0 "$HEARSAY" status --bootstrap peers:7100 --key memory-0/cluster.key --json >status.json 2>status.err

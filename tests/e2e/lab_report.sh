@@ -6,12 +6,12 @@
 e2e_begin
 take_lab
 
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 reader()
 {
     python3 "$root/tests/e2e/lab_report.py" "$@"
 }
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 units()
 {
     HEARSAY=$HEARSAY HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/lab_units.py"
@@ -88,7 +88,7 @@ check "  and no file" test ! -e ./-
 for bad in "--figure f.jpg" "--figure f.png --plot drift --by bytes" "--out same.html --csv same.html" "--out none/x.html" "--out ." \
     "--csv ring/peer-0/metrics.jsonl --force" "--latex same.html --columns peers,speed" "--columns peers" "--smooth 3" \
     "--figure same.png --smooth 0" "--csv - --latex -"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     lab report ring $bad >bad.out 2>bad.err
     check "$bad: exit code 2, one line, nothing written" [ "$? $(wc -l <bad.err) $(wc -c <bad.out) $(find . -name 'same.html' -o -name f.jpg)" = "2 1 0 " ]
 done

@@ -41,7 +41,7 @@ check "training alone: the last accuracy is that of the result" within "$(reader
 
 # ---- A run that is still training (--follow) ----
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 points_at_least()
 {
     [ "$(reader scalars "$1" "$2" 2>/dev/null | grep -c .)" -ge "$3" ]
@@ -68,7 +68,7 @@ more=$(($(last_round out/peer-1/metrics.jsonl) + 20))
 check "continued" wait_until 60 round_at_least out/peer-1/metrics.jsonl "$more"
 kill -INT "$second"
 finish "$second" 60
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 all_are_live()
 {
     local i
@@ -102,7 +102,7 @@ lab tensorboard ring --logdir notes/below >bad.out 2>bad.err
 check "a logdir in a file fails" [ "$? $(wc -l <bad.err) $(cat notes)" = "1 1 mine" ]
 for bad in "nowhere --logdir x" "ring simulated --logdir x --follow" "ring --logdir x --every 0" "ring --logdir x --idle -1" \
     "ring --logdir x --idle nan"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     lab tensorboard $bad >bad.out 2>bad.err
     check "$bad: exit code 2 and one line" [ "$? $(wc -l <bad.err)" = "2 1" ]
 done

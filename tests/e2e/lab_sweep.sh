@@ -73,7 +73,7 @@ check "  and the table has a line for each setting, and the best" eval \
 sweep csv --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 --csv grid.csv -- "${short[@]}" --seed="$seed"
 check "  and CSV in a file, in addition to the table" eval '[ "$code" = 0 ] && cmp again.out csv.out && [ "$(wc -l <grid.csv)" = 9 ]'
 for form in "--csv -" --csv; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     sweep csv2 --seeds 2 --out grid lr=0.001,0.05 momentum=0,0.9 $form -- "${short[@]}" --seed="$seed"
     check "  and on stdout by $form" cmp grid.csv csv2.out
 done

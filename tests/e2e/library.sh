@@ -38,7 +38,7 @@ check "  and on the same bits" [ "$(cut -d: -f1 peer-0.out)" = "$(cut -d: -f1 pe
 # Both programs train for a long time, so that `hearsay status` and other commands can observe them.
 peer 0 100000000
 peer 1 100000000
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 both_train()
 {
     "$HEARSAY" status --bootstrap "$at" --key cluster.key >status.out 2>status.err && grep -q '2 training' status.out

@@ -41,7 +41,7 @@ summary_keys()
 j = json.load(open(sys.argv[1])); print(*sorted(j), *sorted(j["verdict"]), sep="\n")' "$1"
 }
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 shows()
 {
     metrics get "$1/metrics" >metrics.out 2>&1 && grep -qE '^hearsay_round [1-9][0-9]+$' metrics.out &&
@@ -138,7 +138,7 @@ check "  with a line for each round" [ "$(grep -vc '"start"' alone/metrics.jsonl
 
 # Files may have at most 100 KiB (ulimit): the model fits, the metrics lines do not. The signal SIGXFSZ, sent for a write
 # beyond the limit, must not kill the program.
-# shellcheck disable=SC2016 # The inner shell expands the string.
+# shellcheck disable=SC2016 # The inner shell, not this one, expands the variables in the string.
 bounded bash -c 'ulimit -f 100 && exec ./least_squares "$@"' - 1 listen=127.0.0.1:0 key=cluster.key rounds=300 min-peers=1 \
     out=full patience=0.2 >full.out 2>full.err
 code=$?

@@ -60,7 +60,7 @@ check "  and its models are kept" [ -s "$(figures json few.out out)/peer-0/model
 
 # ---- No process remains after the parent. ----
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 begun()
 {
     ! alive "$parent" || round_at_least "$1/peer-0/metrics.jsonl" 5
@@ -114,7 +114,7 @@ lines_of()
     find "$1" -name metrics.jsonl -exec cat {} + 2>/dev/null | wc -l
 }
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 more_lines_than()
 {
     [ "$(lines_of "$2")" -gt "$1" ]
@@ -132,7 +132,7 @@ kill -TERM "$parent"
 check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
 
 # start_blocked ARGS...: runs hearsay ARGS with blocked signals, as a parent process may leave them. It must still react to them.
-# shellcheck disable=SC2317 # Called by start.
+# shellcheck disable=SC2317 # This function is called indirectly, by start.
 start_blocked()
 {
     exec python3 -c '
@@ -155,7 +155,7 @@ check "SIGKILL of the parent: no child remains" wait_until 60 none_alive "${chil
 endless bereft
 kill -KILL "${children[2]}"
 at=$(last_round bereft/peer-0/metrics.jsonl)
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 decided()
 {
     ! alive "$parent" || round_at_least bereft/peer-0/metrics.jsonl $((at + 100))

@@ -154,7 +154,7 @@ check "b returns under its name" trains b
 
 # ---- processes with a copied identity ----
 
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 found_out()
 {
     grep -qE 'uses this peer.s identity and started later|two processes use the identity of b' \

@@ -66,7 +66,7 @@ done
 for i in 0 1 2 3; do
     check "peer $i is ready" wait_until 60 says "${at[$i]}/readyz" 200 '^training: round [0-9]+ of 100000000$'
 done
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 drifts()
 {
     [ "$(metrics field "$1/status.json" relative_drift)" != None ]

@@ -185,7 +185,7 @@ done
 "$HEARSAY" key new piped.key 2>write.err
 mkdir piped-identity && mkfifo piped-identity/identity.key
 for option in "--out piped-identity" "--out other-identity --identity piped-identity/identity.key"; do
-    # shellcheck disable=SC2086 # The variable holds two or four words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds two or four words.
     bounded "$HEARSAY" peer --key piped.key --listen 127.0.0.1:0 --model logreg --rounds 1 $option >piped.out 2>piped.err </dev/null
     code=$?
     check "a pipe as identity, $option: $(head -c 110 piped.err)" \
@@ -201,7 +201,7 @@ for option in "sim --peers 2 --scenario" "sim --peers 2 --topology edges:" "sim 
         [ "$option,${pair%%,*}" != "sim --peers 2 --data csv:,held-input" ] || continue # A directory of CSV files is an input.
         file=${pair%%,*}
         [[ $option = *[@:] ]] || file=" $file"
-        # shellcheck disable=SC2086 # The variable holds several words.
+        # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
         timeout -k 5 $((10 * patience)) "$HEARSAY" $option$file --rounds 1 --out no-such-out >piped.out 2>piped.err </dev/null
         code=$?
         check "$option$file: $(head -c 110 piped.err)" \
@@ -213,7 +213,7 @@ done
 for file in run.txt summary.json model.safetensors metrics.jsonl promise; do
     rm -rf held && mkdir -p "held/$file"
     for c in "train" "peer --key piped.key --listen 127.0.0.1:0"; do
-        # shellcheck disable=SC2086 # The variable holds several words.
+        # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
         timeout -k 5 $((10 * patience)) "$HEARSAY" $c --model logreg --data glyphs --rounds 1 --out held >piped.out 2>piped.err </dev/null
         code=$?
         check "${c%% *}, a directory as $file: $(head -c 110 piped.err)" eval \

@@ -22,7 +22,7 @@ on_terminal()
 
 for how in "train" "local --peers 2" "sim --peers 2"; do
     name=${how%% *}
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     bounded "$HEARSAY" $how "${run[@]}" --rounds 300 --json --out "$name" >"$name.out" 2>"$name.err" </dev/null
     check "$name ends with 0" [ $? = 0 ]
     # shellcheck disable=SC2086

@@ -25,7 +25,7 @@ check "without the library, importing says where it was looked for" \
 HEARSAY_LIBRARY=$work/none.err PYTHONPATH=$package "$python" -c 'import hearsay' 2>wrong.err
 check "and what was wrong with a file" grep -qE '^ImportError: .*HEARSAY_LIBRARY: .*none.err: ' wrong.err
 
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 codec()
 {
     HEARSAY_LIBRARY=$library PYTHONPATH=$package bounded "$python" "$root/tests/e2e/python_codec.py" "$@"

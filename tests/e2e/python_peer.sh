@@ -41,7 +41,7 @@ if command -v mypy >/dev/null; then
     echo 'import hearsay; hearsay.Peer({}, None, rounds=5, model="gpt:1x8"); hearsay.local(2, print, mixer="choco", keep=hearsay.RNG)' >good.py
     printf 'import hearsay\n%s\n' 'hearsay.Peer({}, tolopogy="ring")' 'hearsay.local(2, print, mixer="chco")' 'hearsay.torchrun({}, rounds="5")' >bad.py
     for one in good bad; do
-        # shellcheck disable=SC2086 # The variable holds one word or none.
+        # shellcheck disable=SC2086 # Unquoted, because the variable holds one word or none.
         (cd "$root/peer/api/python" && MYPYPATH=. mypy $unpack --cache-dir "$work/mypy" --follow-imports silent --ignore-missing-imports "$work/$one.py") >$one.out 2>&1
         echo $? >>$one.out
     done

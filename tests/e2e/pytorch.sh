@@ -19,7 +19,7 @@ python3 "$root/tests/e2e/idx.py" idx 200 60 "$seed"
 python3 "$root/tests/e2e/idx.py" few/idx 16 20 "$seed"
 "$python" "$root/tests/e2e/pytorch_sets.py" . "$seed"
 
-# shellcheck disable=SC2317 # Called by check.
+# shellcheck disable=SC2317 # This function is called indirectly, by check.
 pytorch()
 {
     "$python" "$root/tests/e2e/pytorch_check.py" "$@"

@@ -98,7 +98,7 @@ check "flags that contradict the checkpoint's run are refused" eval \
 # ---- Checkpoints of another peer are refused. ----
 
 # newer DIR FILE: checks whether DIR has a checkpoint that is newer than FILE.
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 newer()
 {
     [ -n "$(find "$1" -name 'checkpoint-?.safetensors' -newer "$2" 2>/dev/null)" ]
@@ -308,7 +308,7 @@ rows=(--model logreg --data csv:rows.csv,scale=none --rounds 100000000 --checkpo
 for command in train "peer --name f --listen 127.0.0.1:0 --key killed/cluster.key"; do
     name=rows-${command%% *}
     sed -i '1s/.*/1,1,1/' rows.csv
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     for expected in 0 0 1; do
         [ $expected = 0 ] || sed -i '1s/.*/2,1,1/' rows.csv
         touch "$name.before"

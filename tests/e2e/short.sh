@@ -15,7 +15,7 @@ short()
 {
     local text=$1 code=$2 regex=$3 limits=$4 status
     shift 4
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     (ulimit $limits && bounded "$HEARSAY" "$@") >short.out 2>short.err </dev/null
     status=$?
     if [ "$status" = "$code" ] && grep -qE -- "$regex" short.err; then
@@ -50,7 +50,7 @@ if ! grep -qE "__[at]san_init" "$HEARSAY"; then # With little address space a sa
     status=$?
     check "peer: little memory, and no peer at a numeric address: $status" [ "$status" -le 124 ]
     for command in train "sim --peers 2" "local --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key"; do
-        # shellcheck disable=SC2086 # The variable holds several words.
+        # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
         short "${command%% *}: a model that does not fit" 1 "out of memory for the (trainer|model's activations)" "-v 400000" \
             $command --model mlp:784-8192-8192-10 --rounds 1
     done
@@ -76,7 +76,7 @@ done
 
 # Test: the model has 31 KiB, but a limit (ulimit -f) allows only files of at most 16 KiB.
 for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key" "local --peers 2"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     short "${command%% *}: files may not be large enough" 1 'File too large|file too large' "-f 16 -c 0" \
         $command --model logreg --rounds 2 --out "small-${command%% *}"
 done
@@ -99,7 +99,7 @@ full_disk()
 }
 if full_disk 64 true; then
     # The model has 31 KiB, and the metrics lines of 2,000 rounds fill the rest of the disk.
-    # shellcheck disable=SC2016 # The inner shell expands the string.
+    # shellcheck disable=SC2016 # The inner shell, not this one, expands the variables in the string.
     full_disk 128 '"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2000 --batch 1 \
         --quorum-timeout 1 --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&
         [ -s disk/a/summary.json ] && ! ls -A disk/a | grep -q reserve'

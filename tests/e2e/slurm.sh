@@ -44,7 +44,7 @@ start munged munged --foreground --force --key-file="$work/munge/key" --socket="
 wait_until 20 test -S munge/socket || skip "munged does not start: $(tail -n 1 munged.err)"
 start slurmctld slurmctld -D -f "$SLURM_CONF"
 start slurmd slurmd -D -N localhost -f "$SLURM_CONF"
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 idle()
 {
     [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] || { none_alive "${pids[@]}" && return 0; }

@@ -23,7 +23,7 @@ page()
         && awk -v RS= '{ head = body; body = $0 } END { print head; print body }' pages >page
 }
 # says TEXT: succeeds if the next page matches TEXT.
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 says()
 {
     page 2 && grep -qE "$1" page
@@ -41,7 +41,7 @@ check "a watch of the drift says it, too" eval '"$HEARSAY" drift --bootstrap "$b
     --count 1 2>watch.err | grep -q "drift unknown: the run has not started: 2 of 3 members have joined"'
 kill -KILL "${pid[b]}"
 wait "${pid[b]}" 2>/dev/null
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 names()
 {
     "$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key >status.out 2>status.err
@@ -83,12 +83,12 @@ check "Ctrl-C ends it with 130" [ $? = 130 ]
 
 # A failed write ends a watch: a full disk, or a pipe whose reader has ended.
 for watch in "status --watch" "drift --watch"; do
-    # shellcheck disable=SC2086 # The variable holds two words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds two words.
     timeout 30 "$HEARSAY" $watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >/dev/full 2>full.err
     code=$?
     check "$watch: a full disk ends it: $(tail -n 1 full.err)" \
         eval '[ $code = 1 ] && [ "$(grep -c "cannot write to stdout: No space left on device" full.err)" = 1 ]'
-    # shellcheck disable=SC2086 # The variable holds two words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds two words.
     timeout 30 "$HEARSAY" $watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 2>pipe.err | head -n 1 >head.out
     code=${PIPESTATUS[0]}
     check "  and so does a reader that ends: $(tail -n 1 pipe.err)" \

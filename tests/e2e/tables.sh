@@ -34,7 +34,7 @@ learns()
     local set=$1 label=$2 theirs=$3 model=$4 spec=$5 arm=logreg again
     shift 5
     [ "${model%%:*}" = mlp ] && arm="mlp 64"
-    # shellcheck disable=SC2086 # The variable holds two words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds two words.
     if [ -n "$python" ]; then
         again=$("$python" "$tools/tables_sklearn.py" "data/$set" "$label" $arm)
         check "$set, $arm: scikit-learn has $again %, $theirs % is on record" \

@@ -36,7 +36,7 @@ same layers --overlap layer --model lenet5 --rounds 3 --batch 10
 simulate auto --model logreg --rounds 5 --shard auto
 check "--shard auto takes one thread by itself" [ $? = 0 ]
 for flags in "--shard auto" "--attack negated"; do
-    # shellcheck disable=SC2086 # The variable holds several words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
     simulate refused --threads 2 --model logreg --rounds 5 $flags
     check "$flags on two threads is refused" [ $? = 2 ]
     check "$flags is named" grep -q -- "--threads: found 2, expected 1 with ${flags%% *}" refused.err

@@ -35,7 +35,7 @@ check "  and which codec: $(python3 -c 'import json; print(*(m["codec"] for m in
 import json, sys
 sys.exit(not all(m["codec"] for m in json.load(open("status.out"))["members"]))'
 for how in "" --exact; do
-    # shellcheck disable=SC2086 # The variable holds one flag or none.
+    # shellcheck disable=SC2086 # Unquoted, because the variable holds one flag or none.
     bounded "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
     relative=$(figures json drift.out relative_drift)
     check "hearsay drift $how answers: $relative" within "$relative" 1e-9 1
@@ -56,7 +56,7 @@ import json, sys
 j = json.load(open("past.out"))
 same = [p for p in j["peers"] if j["exact"]["round_min"] <= p["round"] <= j["exact"]["round_max"]]
 sys.exit(not same and not j["drift"] == j["relative_drift"] == j["ratio"] == None)'
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 unknown()
 {
     bounded "$HEARSAY" drift "${observe[@]}" >past.out 2>past.err

@@ -53,7 +53,7 @@ import json, sys
 line = sys.stdin.read()
 print(json.loads(line).get(sys.argv[1]) if line else None)' "$1"
 }
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 dense()
 {
     [ "$(last rung_by)" = link ] && [[ $(last rung) =~ ^(qsgd:4|qsgd:8|fp16)$ ]]

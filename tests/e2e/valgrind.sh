@@ -9,7 +9,7 @@ python3 "$root/tests/e2e/idx.py" data 200 50
 watch=(valgrind --quiet --trace-children=yes --error-exitcode=99 --leak-check=full "--errors-for-leak-kinds=definite,indirect")
 
 # clean LOG N: checks that at least N processes left a file LOG.PID, and that no file reports an error.
-# shellcheck disable=SC2016 # eval expands the string.
+# shellcheck disable=SC2016 # eval expands the variables in the string.
 clean()
 {
     local logs=("$1".*)

@@ -71,7 +71,7 @@ check "  at a round that it names" \
 
 read -r guest nobody < <(free_ports 2)
 start guest "$HEARSAY" peer --listen "127.0.0.1:$guest" --bootstrap "127.0.0.1:$nobody" --key cluster.key --name guest --out guest
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 waits()
 {
     "$HEARSAY" status --bootstrap "127.0.0.1:$guest" --key cluster.key >waits.out 2>waits.err
@@ -90,7 +90,7 @@ check "  and reports it: $(tail -n 1 guest.err)" \
 # rounds are long, so that the parent is stopped before the last one.
 start swapped "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out swapped --json
 parent=$started
-# shellcheck disable=SC2317 # Called by wait_until.
+# shellcheck disable=SC2317 # This function is called indirectly, by wait_until.
 all_started()
 {
     mapfile -t children < <(children_of "$parent")
