@@ -37,7 +37,7 @@ packages_offered()
 {
     packages_unknown=no
     for package in "$@"; do
-        # shellcheck disable=SC2046 # The output is a list of words.
+        # shellcheck disable=SC2046 # Unquoted, because the output is a list of words.
         package_name=$(LC_ALL=C apt-cache policy $(echo "$package" | tr '|' ' ') \
             | awk '/^[^ ]/ { name = $1; sub(/:$/, "", name) } /^  Candidate: / && $2 != "(none)" { print name; exit }')
         [ -n "$package_name" ] || packages_unknown=yes
@@ -76,7 +76,7 @@ packages_install()
     packages_lacking=$(packages_missing "$@")
     [ -n "$packages_lacking" ] || return 0
     packages_log=$(mktemp) || return 1
-    # shellcheck disable=SC2086 # The variable is a list of words.
+    # shellcheck disable=SC2086 # Unquoted, because the variable is a list of words.
     if packages_apt update >"$packages_log" 2>&1 \
         && { packages_lacking=$(packages_offered $packages_lacking) \
             || { echo "apt offers no package for each of these names: $packages_lacking" >"$packages_log"; false; }; } \
