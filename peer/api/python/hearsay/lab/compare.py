@@ -159,7 +159,7 @@ class _Compare:
         self.tune = [[Trial() for _ in range(asked.n_rates)] for _ in asked.arms]
         self.trial = [[Trial() for _ in range(asked.n_seeds)] for _ in asked.arms]
         self.choice: List[Optional[int]] = [None if asked.n_rates > 1 else 0 for _ in asked.arms]
-        self.places: Dict[str, _Place] = {}  # Position of each run, by its directory.
+        self.places: Dict[str, _Place] = {}  # Arm, learning rate and seed of each run, by the directory of the run.
 
     def path(self, place: _Place, choosing: bool) -> str:
         """The directory of a run. `choosing`: the run belongs to the runs by which lr is chosen."""
@@ -204,7 +204,9 @@ class _Compare:
         self.runner.check([self.job(_Place(arm, 0, 0), False) for arm in range(len(self.asked.arms))])
 
     def check_evaluation(self) -> None:
-        """InputError if runs in --out have other evaluation settings: curves and budgets would not be comparable.
+        """InputError if earlier runs in --out have evaluation settings that differ from the settings file.
+
+        Curves and budgets of such runs would not be comparable.
 
         A run does not record these settings, because they do not change the model. OUT/evaluation.json records them.
         """
@@ -230,7 +232,7 @@ class _Compare:
         output.write(path, (json.dumps({**former, **now}, indent=1) + "\n").encode())
 
     def run_all(self) -> None:
-        """Run the jobs that choose lr, then the jobs that are compared."""
+        """Run the jobs that choose a learning rate for each arm, then the jobs that are compared."""
         arms, rates = range(len(self.asked.arms)), range(self.asked.n_rates)
         if len(rates) > 1:
             self.do([self.job(_Place(arm, rate, 0), True) for rate in rates for arm in arms], True)
@@ -249,7 +251,7 @@ class _Compare:
         return Result(arms, self.asked.seed, self.asked.budgets, self.asked.command == "sim")
 
     def code(self, result: Result) -> int:
-        """The exit code."""
+        """The exit code of the command, from the states of all runs."""
         choices = [trial for trials in self.tune for trial in trials] if self.asked.n_rates > 1 else []
         apart = self.asked.n_rates > 1 and any(all(trial.state == APART for trial in trials) for trials in self.tune)
         return exit_code(result, bool(self.runner.signals.asked), choices, apart)

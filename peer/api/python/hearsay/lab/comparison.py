@@ -31,7 +31,7 @@ MEASURES = ("accuracy",  # Accuracy of the worst peer on the whole test set.
             "relative_drift",  # Relative consensus distance of the final models.
             "rounds",  # Rounds, including the consensus phase.
             "bytes_sent",  # Bytes sent by all peers.
-            "seconds")  # Seconds of the run, simulated for `sim`.
+            "seconds")  # Duration of the run in seconds. For `sim`: in simulated time.
 
 
 @dataclasses.dataclass
@@ -85,7 +85,7 @@ def take(job: runs.Job) -> Trial:
     settle = final.settle_rounds if math.isfinite(final.settle_rounds) else 0.0
     figures = (final.accuracy.low, final.test_loss.high, final.loss.high, final.exact, final.rounds + settle, final.sent,
                final.seconds)
-    diverged = one.summary.get("diverged")  # The summary of `train` has this field instead of a verdict.
+    diverged = one.summary.get("diverged")  # The summary of `train` has the field `diverged` instead of a verdict.
     verdict = one.verdict or (diverged if isinstance(diverged, str) else "")
     return Trial(DONE if ended == SUCCESS else APART if ended == NO_CONSENSUS else FAILED, ended, dict(zip(MEASURES, figures)),
                  shown(verdict), one.curve(), _drift_curve(one))
@@ -144,7 +144,7 @@ class Result:
         return ["accuracy"] + self.budget_measures
 
     def budget(self, measure: str) -> Optional[Budget]:
-        """The budget of a measure. None: the measure does not depend on a budget."""
+        """The budget (bytes or seconds) of a measure such as accuracy_at_budget_1. None: the measure has no budget."""
         return self.budgets[int(measure.rsplit("_", 1)[1]) - 1] if measure in self.budget_measures else None
 
     def words(self, measure: str) -> str:

@@ -52,18 +52,19 @@ DARK_PARTS = ("#68d391", "#718096", "#b794f4", "#c98a4b")
 class Style:
     """The colours of a figure."""
 
-    ink: str  # Text.
-    soft: str  # Ticks and labels.
-    line: str  # Grid and frame.
+    ink: str  # Colour of text.
+    soft: str  # Colour of ticks and labels of axes.
+    line: str  # Colour of the grid and the frame.
     series: Tuple[str, ...]  # Colours of runs. Run i has the colour with index i modulo len(series).
-    parts: Tuple[str, ...]  # Parts of stacked bars.
-    on: str  # Text that is written on a colour of `series`.
-    ground: Optional[str]  # Background. None: transparent.
+    parts: Tuple[str, ...]  # Colours of the parts of stacked bars.
+    on: str  # Colour of text on a background in a colour of `series`.
+    ground: Optional[str]  # Colour of the background. None: transparent.
 
 
 PAPER = Style("#1a202c", "#2d3748", "#d9dee6", LIGHT, LIGHT_PARTS, "#ffffff", "#ffffff")
-NIGHT = Style("#e6e9ef", "#b8c0cc", "#343b47", DARK, DARK_PARTS, "#0d1117", "#0d1117")  # Colours of PAPER in dark mode.
-# Placeholders that page_svg() replaces by CSS variables.
+# The style for dark mode: each colour replaces the one of the style PAPER.
+NIGHT = Style("#e6e9ef", "#b8c0cc", "#343b47", DARK, DARK_PARTS, "#0d1117", "#0d1117")
+# The colours of the style PAGE are placeholders, which page_svg() replaces by CSS variables.
 PAGE = Style("#000101", "#000102", "#000103", tuple(f"#0002{i:02x}" for i in range(8)), tuple(f"#0003{i:02x}" for i in range(4)),
              "#000104", None)
 _VARIABLES: Dict[str, str] = {PAGE.ink: "--ink", PAGE.soft: "--soft", PAGE.line: "--line", PAGE.on: "--on"}
@@ -212,7 +213,7 @@ def label_points(axes: Any, xs: Array, ys: Array, texts: Sequence[str], colours:
     """Write a label near each point. The position overlaps as little as possible with other labels, points, the legend and the
     lines `avoid`, each (xs, ys). Call this function last: limits and labels of the axes must be set."""
     with _settings():
-        axes.figure.draw_without_rendering()  # Determines the position of the axes.
+        axes.figure.draw_without_rendering()  # matplotlib computes the position of the axes only when it draws.
         area, scale = axes.get_window_extent(), 72 / axes.figure.dpi  # From here on, lengths are in typographic points.
         width, height = area.width * scale, area.height * scale
 
@@ -257,7 +258,7 @@ class Plot:
 
     title: str
     note: str  # Second line of the caption.
-    column: str  # Quantity, a column of metrics.jsonl.
+    column: str  # Quantity on the vertical axis: the name of a column of metrics.jsonl.
     axis: str  # Horizontal axis: ROUND, SECONDS or BYTES.
 
     @property
@@ -313,7 +314,10 @@ def ys_of(peer: Peer, column: str) -> Array:
 
 
 def moving_average(rounds: Array, ys: Array, n: int) -> Array:
-    """For each value, the mean of the values of its round and of the n - 1 rounds before it. `rounds` must not fall."""
+    """For each value, the mean of the values of its round and of the n - 1 rounds before it.
+
+    `rounds` must be in ascending order, with or without repeats.
+    """
     if n <= 1 or len(ys) == 0:
         return ys
     first = np.searchsorted(rounds, rounds - n, side="right")
@@ -327,7 +331,8 @@ def points(peer: Peer, column: str, axis: str, smooth: int = 1) -> Tuple[Array, 
     """The points (x, y) of a peer whose values are known, in the order of its rows. An estimate that several rows repeat is in
     the result once. `smooth`: number of rounds of a moving average."""
     xs, ys = xs_of(peer, column, axis), ys_of(peer, column)
-    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)  # Also drops NaN, for which a comparison is false.
+    # Points that are too large, or NaN, are left out. A comparison with NaN is false.
+    kept = (np.abs(xs) < LARGEST) & (np.abs(ys) < LARGEST)
     if _is_drift(column):
         rounds = peer.columns["drift_round"]
         last: Optional[Tuple[float, float]] = None
@@ -467,7 +472,10 @@ def key(axes: Any, place: str, marks: Optional[Sequence[Any]] = None, names: Seq
 
 def bars(axes: Any, places: Sequence[int], columns: Sequence[Sequence[float]], colours: Sequence[str], unit: str,
          stacked: bool) -> None:
-    """Draw the bars of peers at the positions `places`. Each column has a colour. Columns are stacked or side by side."""
+    """Draw bars for peers, at the positions `places`. Each metric in `columns` has its own colour.
+
+    The bars of one peer are stacked or side by side.
+    """
     with _settings():
         base = np.zeros(len(places))
         n = len(columns)

@@ -76,7 +76,7 @@ def protobuf_event() -> Any:
     descriptor = pool.FindMessageTypeByName("hearsay_lab.Event")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # Protobuf before 4.22 has only this function.
+    return message_factory.MessageFactory(pool).GetPrototype(descriptor)  # Versions of protobuf before 4.22 have no GetMessageClass().
 
 
 def _framing(file: BinaryIO) -> Callable[[bytes], Any]:

@@ -10,8 +10,8 @@ from . import program
 from .cli import InputError
 from .run import Run
 
-PEERS_MAX = 200  # A picture of a larger graph would be unreadable.
-EDGES_MAX = 800  # A picture with more edges would be unreadable.
+PEERS_MAX = 200  # Largest number of peers whose graph is drawn: a larger picture would be unreadable.
+EDGES_MAX = 800  # Largest number of edges that are drawn: a picture with more would be unreadable.
 SECONDS_MAX = 60  # Time limit of `hearsay topology`.
 
 # Accepted topologies: a name with numbers, or a list of edges. edges:FILE is refused, because hearsay would read the file.

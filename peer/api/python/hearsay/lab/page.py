@@ -118,7 +118,7 @@ def count(x: float) -> str:
 
 
 def seconds(x: float) -> str:
-    """Seconds with two decimals."""
+    """A number of seconds as text, with two decimals. From 1e6 on, with four significant digits."""
     return f"{x:.2f}" if x < 1e6 else f"{x:.4g}"
 
 

@@ -77,15 +77,15 @@ SUMMARY: Tuple[Tuple[str, Optional[str], str, str], ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Upper bounds for the input. Larger input is refused."""
+    """Upper limits of the files that are read. A file beyond a limit is refused."""
 
-    line_bytes: int = 64 * 1024  # Size of one line of metrics.jsonl, including the line feed.
-    lines: int = 4_000_000  # Number of lines in all files of one load() or load_all().
-    starts: int = 100_000  # Number of starts in one metrics.jsonl.
-    peers: int = 4096  # Number of peers of one run.
-    entries: int = 1_000_000  # Number of names in one directory.
-    word_bytes: int = 63  # Size of one text in metrics.jsonl.
-    words: int = 255  # Number of different texts in one metrics.jsonl.
+    line_bytes: int = 64 * 1024  # Maximum size of one line of metrics.jsonl in bytes, including the line feed.
+    lines: int = 4_000_000  # Maximum number of lines in all files of one load() or load_all().
+    starts: int = 100_000  # Maximum number of starts of a peer in one metrics.jsonl.
+    peers: int = 4096  # Maximum number of peers of one run.
+    entries: int = 1_000_000  # Maximum number of files in one directory.
+    word_bytes: int = 63  # Maximum size of one text in metrics.jsonl, in bytes.
+    words: int = 255  # Maximum number of different texts in one metrics.jsonl.
     verdict_bytes: int = 1023
     summary_bytes: int = 64 * MIB
     settings_bytes: int = 10 * 1024 - 1
@@ -112,13 +112,13 @@ class Final:
 
     accuracy: Range = Range()  # Test accuracy of the worst and the best peer.
     test_loss: Range = Range()  # Test loss of the best and the worst peer.
-    loss: Range = Range()  # Lowest and highest training loss of a peer.
+    loss: Range = Range()  # Training loss of the best and the worst peer.
     estimated: float = NAN  # Relative consensus distance, estimated by the peers.
     exact: float = NAN  # Relative consensus distance, computed from the models.
     rounds: float = NAN  # Rounds of training.
     settle_rounds: float = NAN  # Rounds of the consensus phase.
     skipped: float = NAN  # Skipped rounds.
-    seconds: float = NAN  # Seconds over all starts, simulated for `sim`.
+    seconds: float = NAN  # Duration of the run in seconds, over all starts. For `sim`: in simulated time.
     wall_s: float = NAN  # Seconds that a simulation took. NaN for other commands.
     sent: float = NAN  # Bytes sent by all peers over all starts.
     received: float = NAN  # Bytes received by all peers over all starts.
@@ -175,7 +175,7 @@ class Peer:
 
     def __init__(self, name: str) -> None:
         self.name = name  # Name of the peer's directory.
-        self.columns: Dict[str, Array] = _no_rows()  # Columns of numbers (NaN: null), of texts ("": null), and `start`.
+        self.columns: Dict[str, Array] = _no_rows()  # Column by name: numbers (NaN for null), texts ("" for null), and `start`.
         self.starts: List[Start] = []
         self.summary: Dict[str, Any] = {}  # Contents of summary.json.
         self.figures: Optional[Dict[str, float]] = None  # Numbers of summary.json, by the names of SUMMARY. None: no such file.
@@ -190,15 +190,15 @@ class Peer:
         return step
 
     def seconds(self) -> Array:
-        """Seconds of each row over all starts."""
+        """For each row, the total seconds from the first start of the peer to this row."""
         return self._total_of("time_s", "time_s")
 
     def sent(self) -> Array:
-        """Bytes sent at each row over all starts."""
+        """For each row, the total bytes that the peer had sent in all starts up to this row."""
         return self._total_of("sent", "bytes_sent")
 
     def received(self) -> Array:
-        """Bytes received at each row over all starts."""
+        """For each row, the total bytes that the peer had received in all starts up to this row."""
         return self._total_of("received", "bytes_received")
 
     def _total_of(self, before: str, column: str) -> Array:
@@ -562,10 +562,10 @@ class Table:
         self._words: List[List[str]] = [[] for _ in WORDS]
         self._start = array.array("q")
         self._different: Dict[str, str] = {}
-        self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Totals at the last row, for the next start.
+        self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Total seconds and bytes up to the last row, for the next start of the peer.
 
     def take(self, line: bytes) -> bool:
-        """Read one line. True: the line is a row. False: the line is a start. ValueError names field, found and expected value."""
+        """Read one line of metrics.jsonl. True: it is the row of a round. False: it marks a start. ValueError: a field is wrong."""
         fields = parse_object(line)
         if fields.get("start") is True:
             self._take_start(fields)
@@ -584,7 +584,7 @@ class Table:
         return values
 
     def word(self, i: int, name: str) -> str:
-        """A text of row i."""
+        """The text of row i in the column `name`."""
         return self._words[WORDS.index(name)][i]
 
     def start_of(self, i: int) -> Start:
@@ -909,7 +909,7 @@ _EXPERIMENT_DEPTH = 3
 
 
 def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
-    """The directories seed-N of an experiment, each as the names of the directories below `path`. Empty: `path` is a run."""
+    """The directories seed-N of an experiment, each as names below `path`, such as ("ARM", "seed-1"). Empty: `path` is a run."""
     names = _names(path, limits)
     if any(name in ("metrics.jsonl", "summary.json") or re.fullmatch("peer-[0-9]+", name) for name in names):
         return []
@@ -930,8 +930,9 @@ def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
 
 
 def _experiment_labels(path: str, places: Sequence[Tuple[str, ...]], is_only: bool) -> List[str]:
-    """"ARM, seed N" for each place. The learning rate and the directory `path` are named where arm and seed are not unique."""
-    is_out = is_only and os.path.exists(os.path.join(path, ".lock"))  # Only OUT of compare or sweep has a lock, no directory in it.
+    """The label of each directory in `places`, such as "ARM, seed 1". If two would be equal, they also name learning rate or `path`."""
+    # compare and sweep make a lock file in their --out directory only, not in directories below it.
+    is_out = is_only and os.path.exists(os.path.join(path, ".lock"))
     whole = [((_label(path),) if not is_out or len(place) == 1 else ()) + place for place in places]
     short = [(names[0],) + tuple(name for name in names[1:] if not name.startswith("lr-")) for names in whole]
     return [", ".join(one if short.count(one) == 1 else names).replace(", seed-", ", seed ") for one, names in zip(short, whole)]

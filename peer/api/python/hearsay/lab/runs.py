@@ -105,8 +105,8 @@ class Runner:
         self.source = source  # Name of the settings file, shown in errors.
         self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. An exception stops them.
         self.environment = program.environment()
-        # One thread per simulation, because several run in parallel. The results are the same.
-        # --threads overrides the variable.
+        # If several simulations run in parallel, each gets one thread. The number of threads does not change the
+        # results. The flag --threads overrides the environment variable HEARSAY_THREADS.
         if jobs > 1 and command == "sim":
             self.environment["HEARSAY_THREADS"] = "1"
 
@@ -126,7 +126,7 @@ class Runner:
                 del busy[child.pid]
                 self.signals.forget(child)
                 code = _code_of(child.returncode)
-                if code == INTERRUPTED and not self.signals.asked:  # A signal ended this run only. It stops all other runs, too.
+                if code == INTERRUPTED and not self.signals.asked:  # A signal to one run stops all other runs, too.
                     self.signals.asked = int(signal.SIGINT)
                 ended(job, code)
             if not done:
@@ -328,7 +328,7 @@ class Progress:
         return f", {duration((time.monotonic() - self.begun) / now_done * (self.total - self.done))} left"
 
     def ended(self, text: str, before: bool = False, bad: bool = False) -> None:
-        """Report that a run has ended. `before`: in an earlier command. `bad`: also print its line on a terminal."""
+        """Report that a run has ended. `before`: in an earlier command. `bad`: print `text` even if stderr is a terminal."""
         self.done += 1
         self.before += before
         if bad or not self.terminal:

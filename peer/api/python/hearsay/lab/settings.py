@@ -27,7 +27,8 @@ from .cli import InputError
 from .output import shown
 
 FILE_BYTES = 32767  # Maximum size of a settings file.
-ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000  # Largest numbers of these in one file.
+# Largest numbers of arms, sections, settings, values of a setting, budgets and runs in one settings file.
+ARMS, SECTIONS, SETTINGS, VALUES, BUDGETS, RUNS = 128, 63, 512, 64, 4, 10000
 NAME_BYTES = 255  # Maximum size of the name of an arm and of its directory.
 EVALUATIONS = 20  # Number of evaluations of a run with `rounds` and without `evaluate-every`.
 
@@ -55,7 +56,7 @@ class Setting:
 
     key: str
     values: Tuple[str, ...]
-    where: str  # "FILE line N" or "--set", for errors.
+    where: str  # Place of the setting, for error messages: "FILE line N" or "--set".
     section: Optional[str] = None  # Section that has the setting. None: the top of the file, or --set.
     is_set: bool = False  # True: given by --set, not in the file.
 
@@ -64,8 +65,8 @@ class Setting:
 class Budget:
     """An amount of bytes (of all peers) or seconds at which accuracy is compared."""
 
-    axis: str  # "bytes" or "seconds".
-    most: Optional[float] = None  # Amount. None: the total of the run with the smallest total.
+    axis: str  # Unit of the budget: "bytes" or "seconds".
+    most: Optional[float] = None  # Amount in this unit. None: the bytes or seconds of the run that needed the least.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,7 +357,7 @@ def check_key(key: str, where: str, command: str, flags: Sequence[str], own: Seq
 
 
 def _top(settings: Sequence[Setting], key: str) -> Optional[Setting]:
-    """A setting of --set, otherwise of the top of the file. None: not set."""
+    """The setting of a key by --set, otherwise the one at the top of the settings file. None: there is neither."""
     found = [one for one in settings if one.key == key and one.section is None]
     return found[-1] if found else None
 

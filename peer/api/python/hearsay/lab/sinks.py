@@ -60,7 +60,7 @@ class Scalars:
         self._floor: Dict[str, int] = {}  # For each restarted peer: consensus distances up to this round are stored already.
 
     def of(self, peer: str, step: int, figures: Figures) -> List[Tuple[int, List[Tuple[str, float]]]]:
-        """Pairs of a step and its values."""
+        """The metrics of one round as a list of (step, [(tag, value), ...])."""
         evaluated = figures.get("accuracy_round", step) in (step, None)
         found = []
         for name, value in figures.items():
@@ -167,7 +167,7 @@ class WandB:
 class MLflow:
     """One run of MLflow: metrics PEER/TAG by step, settings as parameters."""
 
-    BATCH = 500  # Metrics of one request. The limit of MLflow is 1000.
+    BATCH = 500  # Maximum number of metrics that one request sends. MLflow accepts at most 1000.
 
     def __init__(self, uri: str, experiment: str = "hearsay", name: Optional[str] = None,
                  config: Optional[Mapping[str, str]] = None) -> None:
@@ -178,7 +178,8 @@ class MLflow:
         except ImportError as error:
             raise ImportError("mlflow is not installed (pip install mlflow-skinny)") from error
         if "://" not in uri or uri.startswith("file:"):
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow 3 refuses directories without this variable.
+            # Without this environment variable, MLflow 3 does not write to directories.
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         self._metric: Any = Metric
         try:
             self._client: Any = MlflowClient(tracking_uri=uri)
