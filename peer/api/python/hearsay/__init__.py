@@ -32,7 +32,7 @@ library: str = lib.path  # Path of the libhearsay.so that is loaded.
 
 
 def __getattr__(name: str) -> Any:
-    """Imports ddp_hook at its first use, because it imports PyTorch."""
+    """Imports ddp_hook only when the program uses it, because the module ddp imports PyTorch."""
     if name == "ddp_hook":
         from .ddp import ddp_hook
         return ddp_hook

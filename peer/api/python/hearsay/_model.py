@@ -177,7 +177,7 @@ def _holders(model: Any, buffers: Optional[Mapping[str, Any]],
     held: List[Tuple[str, Any, Any, Any]] = []
     counted: List[Tuple[str, Any, List[str]]] = []
     for path, layer in model.named_modules():
-        if not isinstance(layer._modules, dict):  # A scripted module (torch.jit) has no such dicts.
+        if not isinstance(layer._modules, dict):  # A scripted module (torch.jit) has no dict of submodules, so it is skipped.
             continue
         dot = f"{path}." if path else ""
         held += [(dot + key, layer._modules, key, child) for key, child in layer._modules.items()]
@@ -264,7 +264,7 @@ class Model:
         return int(x.numel()) if _is_torch(x) else int(x.size)
 
     def _lay(self, named: List[Tuple[str, int, Any]]) -> List[Item]:
-        """Moves the float32 tensors of PyTorch to the flat buffer, in this order, and opaque buffers after them."""
+        """Moves PyTorch's float32 tensors to the flat buffer, in the order of `named`. Buffers that are not mixed come last."""
         packed_ones = {name: _pack(x) for name, role, x in named if role == _lib.OPAQUE}
         n = sum(self._size(x) for _, role, x in named
                 if role != _lib.OPAQUE and _is_torch(x) and str(x.dtype) == "torch.float32")
@@ -286,8 +286,8 @@ class Model:
 
     def _move(self, x: Any, at: int) -> Any:
         """Copies the values of x to the flat buffer, at the offset `at` in floats. Returns the
-        tensor that the library uses: a tensor on the CPU itself, which becomes a view of the
-        buffer, or the copy in the buffer of a tensor on a GPU.
+        tensor that the library uses. For a tensor on the CPU, this is x itself, which becomes a view
+        of the buffer. For a tensor on a GPU, this is its copy in the buffer.
         """
         import torch
 
@@ -350,7 +350,9 @@ class Model:
             self._versions[i.name] = i.owner._version
 
     def changed(self) -> List[str]:
-        """Returns a warning for each opaque buffer that was written or replaced since take_opaque(), once per buffer.
+        """Returns a warning for each buffer that is not mixed and that the program has changed since take_opaque().
+
+        The warning is given once per buffer.
 
         num_batches_tracked of a batch norm is left out, because it may differ between peers.
         """
@@ -383,10 +385,10 @@ class Model:
 
 # ---- buffers that are not mixed ------------------------------------------------------
 
-# Bits of a buffer that are stored in one float32. The other bits of its 24-bit significand tolerate
+# Number of bits of a buffer that are stored in one float32. The other bits of its 24-bit significand tolerate
 # rounding errors.
 BITS = 16
-# Value of the lowest stored bit. So small that the stored floats do not change the norm of a model.
+# Value of the lowest stored bit. It is so small that the stored floats do not change the norm of a model.
 UNIT = 2.0**-60
 FIRST = 1 << BITS  # Added to the stored bits, so that no float is 0.
 

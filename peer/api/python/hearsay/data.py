@@ -35,7 +35,7 @@ def _seed(peer: Any) -> int:
 
 
 def epoch(peer: Any, n: int, shuffle: bool) -> Any:
-    """Returns this peer's sample numbers in the order of one epoch."""
+    """Returns the numbers of this peer's samples, in the order in which one epoch uses them."""
     import numpy
 
     ids = samples(peer, n)
@@ -142,7 +142,7 @@ def _filtered(peer: Any, own: Any, n: int) -> Any:
     from torch.utils.data import Sampler
 
     class OwnShare(Sampler):  # type: ignore[type-arg]
-        """Yields the samples of _share_of(), in their order."""
+        """Yields the sample numbers that _share_of() returns, in the same order."""
 
         def __init__(self) -> None:
             pass

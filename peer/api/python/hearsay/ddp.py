@@ -33,7 +33,7 @@ class _Memory:
     """State of a bucket from step to step, while the bucket has the same parameters."""
 
     def __init__(self, spec: str, parameters: List[torch.Tensor]) -> None:
-        self.parameters = parameters  # Referenced here, so that no other tensor gets the same id().
+        self.parameters = parameters  # A reference to a parameter keeps it alive, so that no other tensor gets its id().
         self.sizes = [p.numel() for p in parameters]
         self.n = sum(self.sizes)
         self.codec = Codec(spec, [tuple(p.shape) or (1,) for p in parameters if p.numel() > 0])
@@ -45,7 +45,7 @@ class _Memory:
         return len(parameters) == len(self.parameters) and all(a is b for a, b in zip(parameters, self.parameters))
 
     def pieces(self) -> Dict[int, torch.Tensor]:
-        """Returns the part of `left` of each parameter, by the id() of the parameter."""
+        """Returns a dict from the id() of each parameter to its part of the error feedback."""
         return {id(p): piece for p, piece in zip(self.parameters, self.left.split(self.sizes))}
 
 
@@ -74,7 +74,7 @@ class DdpHook:
     __name__ = "hearsay_hook"
 
     def __init__(self, spec: str, group: Any, seed: int, error_feedback: bool) -> None:
-        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger reads __name__ and __qualname__.
+        self.__qualname__ = "hearsay.ddp_hook"  # PyTorch's logger reads __name__ and __qualname__ of a hook.
         self.spec = Codec(spec, 1).spec
         self.group, self.seed, self.error_feedback = group, seed, error_feedback
         self.steps = self.bytes_made = self.bytes_sent = 0
@@ -87,10 +87,10 @@ class DdpHook:
     def __repr__(self) -> str:
         return f"hearsay.ddp_hook({self.spec!r}, seed={self.seed}, error_feedback={self.error_feedback})"
 
-    # PyTorch refuses annotations other than its own types, so there are none.
+    # The parameter `bucket` and the result have no type, because PyTorch refuses a hook with types other than its own.
     def __call__(self, state: Any, bucket):  # type: ignore[no-untyped-def]
         if bucket.index() == 0:
-            self._flights = []  # Drops the buckets of the step before only now: threads of gloo may have used them until here.
+            self._flights = []  # Frees the buckets of the previous step, which threads of gloo may have used until now.
         self._flights.append(self._begin(bucket))
         future = self._flights[-1].future
         if bucket.is_last():

@@ -77,7 +77,7 @@ def _number(what: str, value: Any) -> float:
         if isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError, RuntimeError):  # PyTorch: RuntimeError for a tensor with several values.
+    except (TypeError, ValueError, RuntimeError):  # float() of a PyTorch tensor with several values raises RuntimeError.
         raise TypeError(f"evaluate: found {value!r:.60} as {what}, expected a number; evaluate returns loss, (loss, accuracy), "
                         "(loss, accuracy, samples), or a dict with these keys") from None
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 from . import _state
 
 SHARE = 0.05  # Largest share of the run time that may go into collecting state.
-FOUND = "(scheduler)"  # Name in the checkpoint of a scheduler that `keep` does not name, found by schedulers_of().
+FOUND = "(scheduler)"  # Name in checkpoints for a scheduler that schedulers_of() found and `keep` does not name.
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, weakref.WeakMethod, functools.partial)
 
 

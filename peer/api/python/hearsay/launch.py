@@ -253,7 +253,7 @@ def local(n: int, train: Callable[..., Any], *args: Any, start_method: Optional[
     """Run n peers as processes on this machine: for a first try, and for tests.
 
         def train(rank, connect):
-            model = Net()                            # the initial model is rank 0's, or the one with initial=True
+            model = Net()                            # all ranks begin with rank 0's values, or those of the rank with initial=True
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             peer = connect(model, optimizer)         # hearsay.Peer
             for x, y in peer.shard(dataset): ...; peer.step()

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 
 HEADER_MAX = 100_000_000  # Largest header in bytes, a limit of the format.
 FAR = 1e6  # Largest absolute value of a scaled input (nn/data/columns.h).
-DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*\Z")  # Form of a number, as in nn/math/number.h.
+DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*\Z")  # Pattern of a number in a table, as in nn/math/number.h.
 GAPS = ("", "?", "nan", "na", "n/a", "null")
 # Type in the file -> numpy's type. numpy has no BF16: its bits are read as unsigned 16-bit numbers.
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",

@@ -71,7 +71,7 @@ class _Callbacks:
             on_note = peer.on_note if peer is not None else log_note
             if on_note is not None:
                 on_note(level, _options.speak(text.decode(errors="replace")))
-        except BaseException as error:  # Raised later by the method that is running, when it returns.
+        except BaseException as error:  # The method of Peer that called the library raises the error when it returns.
             self.error = self.error or error
         finally:
             self.inside = False
