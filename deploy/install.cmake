@@ -15,7 +15,7 @@ function(needs_built FILE)
 endfunction()
 needs_built($<TARGET_FILE:hearsay> COMPONENT program)
 needs_built($<TARGET_FILE:libhearsay> COMPONENT library)
-needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The symbolic link libhearsay.so points to this file.
+needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The link libhearsay.so of the component `development` points to this file.
 needs_built(${PROJECT_BINARY_DIR}/libhearsay.a COMPONENT development)
 
 # Installing makes the completion script, which the program prints, and the compressed texts. A build needs neither.
@@ -28,7 +28,8 @@ else()
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 
-# compressed(FILE NAME WHERE ...): installs FILE, compressed, as WHERE/NAME.gz. It has no time stamp, so that builds are equal.
+# compressed(FILE NAME WHERE ...): installs FILE, compressed, as WHERE/NAME.gz. The file has no
+# time stamp, so that two builds are equal.
 function(compressed FILE NAME WHERE)
   install(CODE "execute_process(COMMAND gzip -9nc \"${PROJECT_SOURCE_DIR}/deploy/${FILE}\"
     OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${NAME}.gz\" COMMAND_ERROR_IS_FATAL ANY)" ${ARGN})
@@ -97,7 +98,8 @@ compressed(debian/changelog changelog ${CMAKE_INSTALL_DATADIR}/doc/hearsay-lab C
 # ---- The Debian packages: hearsay, libhearsay, libhearsay-dev, python3-hearsay, hearsay-lab. ----
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)   # Fails if a tool is missing.
+# tools.cmake makes cpack fail if a tool that cpack needs is missing.
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/deploy/debian/tools.cmake)
 set(CPACK_PACKAGE_NAME hearsay)
 # The first line of each description is its summary.
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "train one model on many machines without a server
@@ -137,7 +139,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libhearsay (= ${PROJECT_VERSION}), python3 (>= 3.9)")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-numpy")
-set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch")   # Needs some 500 other packages.
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch")   # Only suggested: python3-torch depends on some 500 other packages.
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
 set(CPACK_DEBIAN_PYTHON_DESCRIPTION "take part in a hearsay run with a model of your own (Python 3)

@@ -8,10 +8,10 @@ packages_build="gcc libc6-dev cmake make pkg-config libuv1-dev libsodium-dev \
 libopenblas-dev libmsgpack-c-dev|libmsgpack-dev zlib1g-dev libjansson-dev libmicrohttpd-dev"
 packages_runtime="libuv1t64|libuv1 libsodium23 libopenblas0-pthread libmsgpack-c2|libmsgpackc2 libjansson4 \
 libmicrohttpd12t64|libmicrohttpd12 zlib1g"
-packages_quick="libcmocka-dev python3" # For tests/run --quick, in addition to packages_build.
+packages_quick="libcmocka-dev python3" # tests/run --quick needs these packages in addition to packages_build.
 packages_test="spin python3-numpy python3-matplotlib python3-protobuf python3-yaml dpkg-dev file valgrind clang libclang-rt-dev clang-format locales doxygen man-db chromium"
 packages_engine="docker.io docker-cli|docker.io docker-compose iptables ca-certificates"
-packages_root="debootstrap" # For tests that install Debian into a directory, which needs root.
+packages_root="debootstrap" # Needed by tests that install a Debian into a directory as root.
 
 packages_installed()
 {

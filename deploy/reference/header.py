@@ -21,6 +21,6 @@ def pieces(text):
 
 
 def declaration(text, behind):
-    """Returns the declaration of a function, which begins with the line `behind`, as one line."""
+    """Returns the declaration of a function as one line. `behind`: the first line of the declaration in the header `text`."""
     at = text.index(behind)
     return " ".join(text[at:text.index(";", at) + 1].removeprefix("HEARSAY_EXPORT ").split())
