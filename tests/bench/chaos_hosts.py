@@ -279,7 +279,7 @@ class Cluster:
             self.cores[i].limit(cores)
 
     def calm(self):
-        """Ends all faults except that killed processes are not started again."""
+        """Ends all faults of links and stopped processes. A killed process is not started again."""
         for i in range(self.n):
             for name in list(self.network.cuts[i]):
                 self.network.mend(i, name)
@@ -288,8 +288,8 @@ class Cluster:
             self.signal(i, signal.SIGCONT)
 
     def await_end(self, seconds):
-        """Waits until all processes have ended by themselves. Returns False if some have not ended after this
-        time."""
+        """Waits until all processes have ended by themselves. Returns False if some have not ended after
+        `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.reap()

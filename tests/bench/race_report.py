@@ -83,7 +83,7 @@ def alone_of(book, arm):
 
 
 def ratio(book, name, other, link, field="ms"):
-    """Returns the ratio of a figure of two arms: the median over turns of the ratios within a turn."""
+    """Returns the ratio of the value `field` of two arms on a link: the median of the ratios within each turn."""
     others = {c["turn"]: c[field] for c in clocks(book, other, link)} if other else {}
     ratios = [c[field] / others[c["turn"]] for c in clocks(book, name, link) if others.get(c["turn"])]
     return median(ratios) if ratios else None
@@ -147,7 +147,7 @@ def table(book):
 
 
 def seconds_of(book, side, link):
-    """Returns a dict from the arms of a program that reach the target to their seconds, fastest first."""
+    """Returns a dict of all arms of a program that reach the target: name -> seconds to the target, fastest first."""
     found = {arm["name"]: f["seconds"] for arm in book["arms"] if arm["side"] == side and (f := figures(book, arm, link))
              and "seconds" in f}
     return dict(sorted(found.items(), key=lambda item: item[1]))

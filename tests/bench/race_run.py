@@ -23,7 +23,7 @@ PIECE = 20
 LEAST_STEPS = 6  # Least number of steps of a measurement, however long they take.
 BEGIN_S = 180  # Time limit for the first step, in seconds: eight processes take long to load PyTorch.
 END_S = 900  # Time limit in seconds for evaluations and the consensus phase, for a run that is not stopped.
-WHOLE_S = 3600  # Time limit of a clock with --whole, in seconds.
+WHOLE_S = 3600  # With --whole: time limit in seconds for measuring one arm on one link.
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 WIRE = os.path.join(os.path.dirname(hosts.HEARSAY), "tests/bench_wire")
 
@@ -35,7 +35,7 @@ def shape(namespace, device, kbit):
 
 
 class Links(hosts.Network):
-    """Hosts on a bridge, with links of limited rate."""
+    """Hosts (network namespaces) on a bridge. The rate of each host's link is limited."""
 
     def shape(self, i, kbit):
         shape(self.hosts[i], "eth0", kbit)
@@ -81,7 +81,7 @@ class LongLinks:
         self.hosts = []
 
 
-# ---- What processes leave. ----
+# ---- Reading the files that processes have written. ----
 
 def lines_of(path):
     """Returns the complete lines of a file to which a process may still write."""
@@ -216,7 +216,7 @@ class Race:
             try:
                 self.last[i] = (cpu_s(process.pid), sent_bytes(process.pid))
             except (OSError, IndexError):
-                pass  # A process that has just ended keeps its last counts.
+                pass  # The process has just ended: its last measured CPU time and bytes are kept.
         self.samples.append((now, sum(c for c, _ in self.last), sum(b for _, b in self.last)))
 
     def done_steps(self):
@@ -260,8 +260,8 @@ class Race:
         return [STEPS[self.arm.side](self.out(i), self.arm, self.since[i]) for i in range(self.n)]
 
     def figures(self, skip):
-        """Returns the figures of a step, without the first `skip` steps (at most a third of all). None: too few
-        steps."""
+        """Returns time, CPU time and bytes per step as a dict. The first `skip` steps (at most a third of all) do not
+        count. None: too few steps."""
         h = self.arm.local_steps
         lines = self.timelines()
         rounds = min(len(t) for t in lines) - 1

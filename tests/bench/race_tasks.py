@@ -23,7 +23,7 @@ class Task:
     name: str
     title: str
     job: str  # Name of the job in tests/bench/train_pytorch, which has the optimiser and the learning rates.
-    data: str  # Folder in DATA.
+    data: str  # Name of the data set's folder in the directory DATA.
     kind: str  # Kind of data, for --data.
     peers: int
     steps: int

@@ -8,7 +8,8 @@ import math
 
 import truth_tasks as tasks
 
-# Largest loss that a default codec may have on a task: in percentage points of accuracy, and in bits per character.
+# How much worse than `none` a codec may be on a task to become the default: percentage points of accuracy, or bits per
+# character.
 POINTS, BITS = 0.3, 0.01
 OK = "ok"
 
@@ -158,8 +159,8 @@ def table(cells):
 
 
 def largest(cells, text):
-    """Returns the largest loss of the cells with text data, or of those with other data, as text with the name of
-    the task."""
+    """Returns how much worse than `none` the worst cell is, as text with its task. `text`: among tasks on text data,
+    else among all other tasks."""
     found = [c for c in cells if c.task.text == text and c.loses is not None]
     if not found:
         return "-"
@@ -184,7 +185,8 @@ def summary(cells):
 
 def default(least):
     """Returns a sentence that names the default: of the codecs with a small enough loss on every task at H=1, the
-    one that sends least. States it for the mean losses, and for the mean losses less one standard error."""
+    one that sends least. The
+    default is determined twice: by the mean losses, and by the mean losses minus one standard error."""
     wanted = {c.task.name for c in least if c.codec == tasks.DENSE}
     if not wanted:
         return "The default: not known before `none` has run at H=1."

@@ -28,7 +28,7 @@ SEEDS = (1, 2)
 # The number of local steps of a task is a multiple of this number. Every number of local steps per round divides
 # it.
 STEPS_UNIT = 20
-# Steps of the warm-up, at most a tenth of all steps. The same values as the program's default with H = 1.
+# Steps of the warm-up, at most a tenth of all steps. With H = 1 these are the defaults of the program.
 WARMUP = 100
 
 
@@ -36,7 +36,7 @@ WARMUP = 100
 class Task:
     name: str
     title: str
-    data: str  # Folder in DATA.
+    data: str  # Name of the data set's folder in the directory DATA.
     kind: str  # Kind of data, for --data.
     samples: int  # Number of training samples that are kept. 0: all.
     peers: int
