@@ -86,7 +86,7 @@ for text in , ,,; do
     done
 done
 refuses "peer without a key" '--key' peer
-# Refused, because at such low rates the arrival time of a message could overflow.
+# Such low rates are refused, because the computed arrival time of a message could overflow.
 for rate in 1e-300 0.99; do
     refuses "sim: --bandwidth $rate" "--bandwidth: found $rate, expected 0 \(no limit\) or at least 1" \
         sim --model logreg --rounds 1 --peers 2 --bandwidth $rate

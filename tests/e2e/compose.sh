@@ -89,7 +89,7 @@ results()
     check "$name: exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
 }
 
-# These are the only flags of the run. All others have the defaults of compose.yml.
+# The test sets only these four options of the run. All others have the defaults of compose.yml.
 export HEARSAY_MODEL=lenet5 HEARSAY_COMPRESS=topk:0.05 HEARSAY_EPOCHS=${EPOCHS:-3} HEARSAY_SEED=$seed
 begin four
 check "four: all end" wait_until 180 over

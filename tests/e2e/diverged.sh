@@ -38,7 +38,7 @@ timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds 6
 check "60 rounds at --lr 3 end with 3" [ $? = 3 ]
 check "  by their losses" grep -q 'the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' slow.err
 
-# `hearsay train` reports a divergence in the same way.
+# `hearsay train` that diverges also ends by itself with exit code 3, and reports the divergence.
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --lr 1000 --seed "$seed" --out train --json >train.out 2>train.err
 check "train at --lr 1000 ends with 3" [ $? = 3 ]
 check "  and says why" \

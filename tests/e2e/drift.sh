@@ -53,8 +53,8 @@ for j in looks:
 assert looks[0]["exact"]["round_max"] < looks[1]["exact"]["round_max"]
 assert looks[0]["time_s"] < looks[1]["time_s"]'
 
-# Two commands measure the same future round, one by sketches and one by exact models. The layer distances of the two must
-# differ by at most four times the error that the first command prints.
+# Two commands measure the same future round, one by sketches and one by exact models. The distances of
+# a layer by both commands must differ by at most four times the error that the first command prints.
 at=$(($(last_round peer-0/metrics.jsonl) + 2000))
 start sketched "$HEARSAY" drift "${observe[@]}" --layers --round "$at" --json
 sketched=$started

@@ -37,7 +37,8 @@ def rows(text):
 
 
 def table_fields(text, command):
-    """Returns the field names in the first column of a table. A row that begins with "`local` only" is only for `local`."""
+    """Returns the field names in the first column of a table. A row whose second column
+    begins with "`local` only" or "`sim` only" is left out for other commands."""
     found = set()
     for first, about in rows(text):
         only = re.match(r"`(local|sim)` only", about)
@@ -47,7 +48,7 @@ def table_fields(text, command):
 
 
 def made(text, output):
-    """Returns the field names in the block of an output that deploy/man makes."""
+    """Returns the field names in the part of the page that deploy/man writes for `output`."""
     return names(text.split("<!-- Made by deploy/man: %s -->" % output)[1].split("<!-- End -->")[0])
 
 
@@ -55,13 +56,14 @@ def wanted(page, command):
     if command in ("local", "sim"):
         part = section(page, "local and sim")
         fields = table_fields(part, command)
-        peers = " ".join(part.split("```")[0].split())  # Lines of the page may end anywhere in a sentence.
+        # The lines of the page are joined, because a line may end anywhere in a sentence.
+        peers = " ".join(part.split("```")[0].split())
         of_local, of_sim = peers.split("A peer of `local` has")[1].split("A peer of `sim` has")
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "peer":
         return made(page, "metrics.jsonl") | made(page, "summary.json") | table_fields(section(page, "summary.json"), command)
-    # The page of hearsay.lab has a section "JSON" instead.
+    # The page of hearsay.lab has no section "Output by command". Its section "JSON" is used.
     part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")
     tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:

@@ -17,7 +17,7 @@ done
 
 # ---- Defaults in the help text. ----
 
-# Writes command, option and default for each option of each command with a default in its help.
+# Writes a line (command, option, default) for each option whose help gives a default.
 python3 - "$HEARSAY" >defaults.txt <<'PY'
 import re, subprocess, sys
 def out(*args):

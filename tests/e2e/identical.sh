@@ -46,7 +46,7 @@ equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
 # Each round has other pairs of neighbours, with other weights.
 equal base --topology base:2 --peers 5
-# The consensus phase has a different graph, which averages exactly in one pass.
+# The consensus phase uses the graph base:1, which gives the exact mean after one pass over its rounds.
 equal one-pass --topology ring --final-topology base:1 --compress topk:0.05
 equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
 equal dpsgd --topology ring --mixer dpsgd

@@ -53,8 +53,8 @@ def main():
         if len(held) >= AT_ONCE:
             first, length = held.pop(0)
             if length < 48 and i % 100:
-                # The peer waits until its deadline for the rest of such a short message. To save time, close the connection
-                # first.
+                # The first handshake message has 48 bytes. The peer waits for the rest of a shorter one until its deadline.
+                # To save time, the attacker closes most of these connections first.
                 first.close()
             else:
                 got += answer_of(first)

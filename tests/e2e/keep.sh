@@ -313,7 +313,8 @@ check "  the verdict is that of a failure" [ "$(value local/summary.json exit_co
 rmdir local/peer-1/model.safetensors
 ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 
-# Another run, in which the directory is removed while the peer retries: all three peers end with the same consensus.
+# A directory has the name of a model file again, but is removed while the peer retries. All three peers then end with the
+# same consensus.
 start later-local "$HEARSAY" local --peers 3 "${full[@]}" --out later-local
 check "local" wait_until 60 round_at_least later-local/peer-1/metrics.jsonl 1
 mkdir later-local/peer-1/model.safetensors

@@ -1,7 +1,7 @@
 """tests/e2e/lab_compare.py -- tests parts of `hearsay-lab compare`: settings files, statistics, choice of the learning rate.
 
     lab_compare.py settings|statistics DIR    unit tests without the program; DIR must be empty
-    lab_compare.py figures DIR                checks again.out and the files in DIR, the --out of a comparison
+    lab_compare.py figures DIR                checks the output of a comparison: again.out, and the files in its --out DIR
     lab_compare.py check FILE                 checks that the program accepts all arms of FILE, with built-in data
 """
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_compare.sh -- hearsay-lab compare: runs arms and seeds from one file, continues after a kill, and prints
-# the values of its runs.
+# tests/e2e/lab_compare.sh -- hearsay-lab compare: runs arms and seeds from one file, continues after a kill. Its
+# output must have the values in the files of its runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin

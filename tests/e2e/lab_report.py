@@ -190,7 +190,7 @@ def expected_of_peer(path, directory, name):
 
 
 def compare(where, figure, value, text, wanted):
-    """Checks that a cell of the page has the value of the files. Both must be None if the value is not known."""
+    """Checks that `value` in a cell of the page equals `wanted`, the value in the files of the run. None: not known."""
     if (value is None) != (wanted is None):
         fail(f"{where}: {figure} is {value}, expected {wanted}")
     if value is None:
@@ -407,7 +407,7 @@ def as_tensorboard(logs):
     return {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
 
 
-# ---- Event files of a run that is followed. ----
+# ---- TensorBoard event files that --follow writes during a run. ----
 
 
 def standing(directory):

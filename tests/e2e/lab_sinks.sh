@@ -139,7 +139,8 @@ if __name__ == "__main__":
     for rank in range(3):
         mine = [call for call in calls if call[0] == f"peer-{rank}"]
         steps = [step for _, step, _, _ in mine]
-        assert steps[:5] == [1, 2, 3, 4, 5] and len(steps) == 6 and steps[5] > 6, mine  # The last call is after the consensus phase.
+        # The last call of on_round is after the consensus phase.
+        assert steps[:5] == [1, 2, 3, 4, 5] and len(steps) == 6 and steps[5] > 6, mine
         assert all(step == counted and loss == 1.0 / (1 + rank) for _, step, counted, loss in mine), mine
     hearsay.local(2, train, rounds=5, on_round=TensorBoard("hooked").on_round)
 

@@ -498,7 +498,7 @@ def test_follow_sends_what_replay_sends():
     tail.poll(calls)
     assert calls.calls == [("p", 1, 3, 10), ("p", 2, 2, 20), ("p", 2, "restart"), ("p", 2, 1, 25)], calls.calls
     put("grows.new", row(1, ', "loss": 9, "bytes_sent": 1'))
-    os.replace("grows.new", "grows")  # The run starts again.
+    os.replace("grows.new", "grows")  # A new metrics.jsonl replaces the old one, because the run was started again.
     tail.poll(calls)
     assert calls.calls[4:] == [("p", 0, "restart"), ("p", 1, 9, 1)], calls.calls[4:]
     put("stopped/metrics.jsonl", row(1, ', "loss": 1'))

@@ -12,7 +12,7 @@ e2e_begin
 take_lab
 cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsay -lm -Wl,-rpath,"$build" -o least_squares
 "$HEARSAY" key new cluster.key 2>/dev/null
-# shellcheck disable=SC2034 # Used by name, as port_N and page_N.
+# shellcheck disable=SC2034 # The variables are used by name: port_N and page_N for peer N.
 read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
 
 # peer N ROUNDS: starts peer N in the background. Its process id is $started.

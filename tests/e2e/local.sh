@@ -160,7 +160,8 @@ decided()
 {
     ! alive "$parent" || round_at_least bereft/peer-0/metrics.jsonl $((at + 100))
 }
-check "one child killed: the run ends or continues" wait_until 120 decided # No process may remain in either case.
+# Whether the run ends or continues after one child was killed, no process may remain at the end.
+check "one child killed: the run ends or continues" wait_until 120 decided
 if alive "$parent"; then
     ok "one child killed: the others go on"
     kill -TERM "$parent"

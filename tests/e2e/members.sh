@@ -128,7 +128,7 @@ echo "# a session was cut after $took ms"
 check "  soon: $took ms" within "$took" 0 $((1000 * patience))
 check "  and ends, because no peer admits it" ended_with "$pb" 'no peer admits this peer' b
 check "  a peer that was admitted by a's token stays" trains c
-printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # The file is overwritten in place, not replaced by a rename.
+printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # The allow-list is overwritten in place, not replaced by a rename.
 wait_until 10 said 'members.txt: changed, now lists 2 identities' a.err
 peer b "$pb" b-again --members members.txt --out b
 check "a peer that is listed again is a member again" trains b
@@ -160,8 +160,8 @@ found_out()
     grep -qE 'uses this peer.s identity and started later|two processes use the identity of b' \
         a.err b-third.err c.err
 }
-# First case: the copy contacts only peer a, which has a session with the original. Second case: it also contacts the
-# original.
+# First case: the process with the copied identity contacts only peer a, which has a session with the original. Second case:
+# it also contacts the original.
 for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     rm -rf copy
     mkdir copy

@@ -56,7 +56,7 @@ def check_lines(url, path):
         line = lines.get(point["round"] + point["settle_rounds"])
         assert line is not None or point is history[-1], "no line of round %d" % point["round"]
         for name in names if line else []:
-            # Bytes are equal, too, because history and metrics lines use the counts of the node.
+            # Even the byte counts are equal, because the node counts bytes for both the history and metrics.jsonl.
             assert point[name] == line[name], (name, point, line)
         seen += line is not None
     assert any(p["accuracy"] is not None for p in history)

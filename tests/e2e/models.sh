@@ -228,7 +228,7 @@ for command, key in (("train", "out"), ("local", "out"), ("inspect", "file"), ("
 bounded "$HEARSAY" predict "$model" >/dev/full 2>full.err
 check "predict: a full disk is reported" [ $? = 1 ]
 
-# ---- PyTorch loads a model with the code of the page ----
+# ---- PyTorch loads a model with the code of a page of the documentation ----
 
 torch=
 for one in python3 /usr/bin/python3; do

@@ -138,7 +138,7 @@ for one in towns-0 towns-1 towns-2 late; do
     check "$one has the words of the whole set: $(data_of "$one" | cut -c 1-40)" [ "$(data_of "$one")" = "$(data_of gaps)" ]
 done
 
-# A finished run is recognised, even if the files of other peers determined its columns.
+# A peer recognises that its run has finished, even if the files of other peers determined the columns of the run.
 bounded "$HEARSAY" peer --name p0 --listen 127.0.0.1:0 --key key --shard own --seed "$seed" --min-peers 3 --rounds 4000 \
     --model logreg --lr 0.1 --data csv:towns/0.csv,test=data/gaps/test.csv --out towns-0 >again.out 2>again.err
 code=$?

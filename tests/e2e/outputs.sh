@@ -209,7 +209,7 @@ for option in "sim --peers 2 --scenario" "sim --peers 2 --topology edges:" "sim 
     done
 done
 
-# In the place of a file of the run, a directory would let the run fail at its end.
+# If a directory has the name of an output file, the run would fail only at its end. It must be refused at the start.
 for file in run.txt summary.json model.safetensors metrics.jsonl promise; do
     rm -rf held && mkdir -p "held/$file"
     for c in "train" "peer --key piped.key --listen 127.0.0.1:0"; do

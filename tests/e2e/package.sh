@@ -116,7 +116,7 @@ sed 's/^/# /' tree/run/compared/compare.csv
 
 unit=hearsay@a.service
 if command -v systemd-analyze >/dev/null; then
-    cp -rn /usr/lib/systemd/system/. tree/usr/lib/systemd/system/ # Standard units, which a bare Debian lacks.
+    cp -rn /usr/lib/systemd/system/. tree/usr/lib/systemd/system/ # The standard units of systemd, which a bare Debian lacks.
     check "systemd finds no fault with the unit" eval \
         'systemd-analyze --root="$work/tree" --man=no verify "$unit" >verify.out 2>&1 && [ ! -s verify.out ]'
     sed 's/^/# /' verify.out

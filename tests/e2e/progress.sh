@@ -113,7 +113,7 @@ import json, re, sys
 
 found = re.search(r"round (\d+)/\d+  ([\d.]+) rounds/s", sys.argv[1])
 shown = (int(found[1]), float(found[2]))
-first = last = (0, 0)  # Round and seconds of the first line of the last start, and of the round shown.
+first = last = (0, 0)  # (round, seconds): of the first metrics line since the last start, and of the round in the progress line.
 before = -1
 for text in open(sys.argv[2]):
     line = json.loads(text)
@@ -128,7 +128,7 @@ rate = (last[0] - first[0]) / (last[1] - first[1])
 assert shown[1] < 2 * rate, f"found {shown[1]} rounds/s, expected about {rate:.0f}"
 END
 
-# ---- A thousand peers, or some. ----
+# ---- Simulations of many peers. ----
 
 bounded "$HEARSAY" sim --peers 100 --model logreg --data glyphs --rounds 5 --topology ring --compress qsgd:4 \
     --seed "$seed" >big.out 2>big.err </dev/null

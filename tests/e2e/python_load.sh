@@ -13,7 +13,8 @@ load()
     HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python bounded "$python" "$root/tests/e2e/python_load.py" "$@"
 }
 
-# agrees NAME MODEL KIND PATH TRAINED EVALUATED [ARGS...]: trains on TRAINED, evaluates on EVALUATED, compares the accuracies.
+# agrees NAME MODEL KIND PATH TRAINED EVALUATED [ARGS...]: trains on TRAINED and evaluates on EVALUATED.
+# Checks that the model that hearsay.load() returns has the accuracy that `hearsay eval` prints.
 agrees()
 {
     local name=$1 model=$2 kind=$3 path=$4 trained=$5 evaluated=$6

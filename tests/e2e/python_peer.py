@@ -691,7 +691,8 @@ def drifting(rank, connect, late):
     model = {"w": np.full(5, 3.0, np.float32), "b": np.zeros((2, 2), np.float16)}
     with connect(model, buffers={"mean": np.ones(2, np.float32)}) as peer:
         move(model, rank, peer)
-    model["w"] += late * rank  # A change after the last round: local() must return the consensus distance after it.
+    # If `late` is not 0, the model changes after the last round. local() must return the consensus distance after this change.
+    model["w"] += late * rank
     return {name: a.copy() for name, a in model.items()}
 
 

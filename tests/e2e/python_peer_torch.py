@@ -87,7 +87,7 @@ def check_views():
         del peer
         gc.collect()
         assert torch.equal(final, flat(model))
-        model(torch.randn(8, 6)).sum().backward()  # The module can be used like any other.
+        model(torch.randn(8, 6)).sum().backward()  # After the end of its Peer, the module can be trained like any other module.
         optimizer.step()
         return final
 
@@ -550,7 +550,7 @@ def check_sampler():
 
     mine, batches = drawn(batch_size=8)[0]  # The loader's default shuffle=False: samples are in the order of the data set.
     assert flat_of(batches)[:len(mine)] == sorted(mine)
-    mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # The order of another sampler is kept, too.
+    mine, batches = drawn(batch_size=8, sampler=Odd())[1]  # The order in which the sampler Odd draws samples is kept.
     mine = [i for i in range(199, 0, -2) if i in mine]
     assert flat_of(batches)[:len(mine)] == mine
     mine, batches = drawn(batch_size=8, shuffle=True)[0]
@@ -693,7 +693,7 @@ def check_keep_scheduler():
     steps(*kept(directory, notes, lambda o: None))
     kept(directory, notes)[3].leave()
     warned(notes, "the checkpoint has no state of the learning-rate scheduler")
-    # A scheduler that `keep` names, directly or by functions, causes no warning. Without the option out nothing is stored.
+    # A scheduler that `keep` names, directly or by functions, causes no warning. A peer without the option `out` stores nothing.
     del notes[:]
     made_one = []
     kept(kept_directory(), notes, lambda o: made_one.extend([lr.StepLR(o, 3), lr.StepLR(o, 4)]),
@@ -751,7 +751,7 @@ def check_keep_format():
         round_trip(optimizer.state_dict())
     lr = torch.optim.lr_scheduler
 
-    class Shaped(lr.LambdaLR):  # Its state contains functions, and load_state_dict() expects them.
+    class Shaped(lr.LambdaLR):  # A scheduler whose state contains functions. Its load_state_dict() expects them.
         def __init__(self, optimizer):
             self.shapes = {"state": 1}
             self.rise, self.fall = max, self.halved

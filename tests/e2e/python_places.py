@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 PATIENCE = 120
 
 
-# ---- a trainer that all places run ----
+# ---- a small training framework that calls back ----
 
 
 class Trainer:

@@ -245,7 +245,7 @@ refused "peer: checkpoints without identity.key" \
     'identity: mixed/identity.key is missing, but there are checkpoints of the peer with key [0-9a-f]{8}; restore this file; --fresh' \
     "${mixed_peer[@]}" --name s
 check "  and no new key is made" [ ! -e mixed/identity.key ]
-# Checkpoints of an older version have no owner.
+# A checkpoint of an older version does not record which peer wrote it: the field `owner` is missing.
 cp single/identity.key mixed
 python3 - mixed/checkpoint-?.safetensors <<'PY'
 import hashlib, json, struct, sys

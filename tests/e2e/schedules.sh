@@ -230,8 +230,8 @@ for rounds in 1 2; do
     bounded "$HEARSAY" train --model logreg --rounds $rounds --learners 4 --batch 512 --momentum 0 --clip 0.002 --lr 1 \
         --warmup 0 --schedule constant --seed "$seed" --out clip-$rounds --json >clip.out 2>clip.err </dev/null
 done
-# In the second step, the centre moves to the mean of four learners. Each learner has moved by 0.002 / 2 (clip / sqrt(4), times
-# the learning rate), in nearly the same direction.
+# In each step, the model moves to the mean of four learners, which move in nearly the same direction. With --clip 0.002 and
+# learning rate 1, a learner moves by at most 0.002 / sqrt(4 learners) = 0.001. So does the model in the second step.
 check "train: a gradient is cut by the root of the number of learners" python3 - <<'PY'
 import array, struct
 def model(rounds):

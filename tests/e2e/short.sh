@@ -6,7 +6,7 @@
 e2e_begin
 
 check "keygen" eval '"$HEARSAY" key new cluster.key 2>keygen.err'
-export HEARSAY # The shells that full_disk starts use this variable.
+export HEARSAY # Exported, because the shells that the function full_disk starts use $HEARSAY.
 run=(--key cluster.key --model logreg --rounds 1 --out out)
 
 # short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS`, hearsay ARGS ends with exit code CODE and a matching

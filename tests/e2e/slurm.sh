@@ -89,7 +89,7 @@ under_way()
     round_at_least again/rank-0/metrics.jsonl 20
 }
 check "  that gets under way" wait_until 60 under_way
-scancel --signal=TERM "$job" # Slurm sends the same signal 60 s before the time limit (--signal=TERM@60).
+scancel --signal=TERM "$job" # Slurm sends SIGTERM, too, 60 s before the time limit (--signal=TERM@60).
 check "  and ends at SIGTERM" wait_until 60 over
 stopped=$(last_round again/rank-0/metrics.jsonl)
 check "  with a checkpoint of each" [ "$(ls -d again/rank-*/checkpoint* 2>/dev/null | wc -l)" -ge 4 ]

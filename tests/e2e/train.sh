@@ -202,7 +202,7 @@ for spec in text:rows/table.csv libsvm:rows/table.csv csv:rows/sparse.svm; do
 done
 
 # Peers of one run may have different files of the same kind. A peer with data of another kind is refused.
-rm -r second # The directory belongs to an earlier run of this script.
+rm -r second # Files of a run that is finished. The peer that joins below uses this directory, too.
 start founder "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" --model logreg --data rows/table.csv \
     --rounds 1000000 --final-drift 0 --out founder
 founder=$started

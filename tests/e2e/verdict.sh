@@ -236,9 +236,9 @@ code=$?
 ends "  --fresh: a new run" voter/summary.json 0 "consensus 0 1/1  estimated"
 check "  and moves the vote away" [ "$(cat voter/old.1/promise)" = x ]
 
-# The peer is killed after it stored a model and before it reported the model, so its promise has
-# the hash of another model (the bytes below: ballot 1, no accepted proposal, hash 1, no earlier
-# ballot). The new process must detect this, and must be able to replace the model file at the end.
+# As if the peer was killed after it stored its model and before it reported the model: the file
+# `promise` has the hash of another model. (The bytes below are ballot 1, no accepted proposal, hash 1,
+# no earlier ballot.) The new process must detect this, and must be able to replace the model file.
 unreported=(peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 400 --local-steps 40 --checkpoint 0.1s
     --name unreported --out unreported)
 start unreported "$HEARSAY" "${unreported[@]}"
