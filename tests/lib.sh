@@ -202,8 +202,8 @@ take_ports()
     exit 1
 }
 
-# free_ports N: prints N different loopback ports that are free now. Each call prints other ports. The lock file of the
-# block stores the port at which the next call begins.
+# free_ports N: prints N different loopback ports that are free now. Each call prints other ports. The lock file of this
+# script's block of ports (see take_ports) stores the port at which the next call begins.
 free_ports()
 {
     python3 - "$1" "$ports" <<'PY'

@@ -155,7 +155,7 @@ docker_build()
     done
     args+=(--network host --build-arg "BASE=$base" -f "$root/deploy/Dockerfile")
     old=$(docker image inspect -f '{{.Id}}' "$1" 2>/dev/null)
-    # A separate build of the first stage gives it a name, so that docker keeps its layers for the next build.
+    # The first stage of the Dockerfile is built separately and gets a name, so that docker keeps its layers for the next build.
     { docker build "${args[@]}" --target tools -t "$1-tools" "$root" \
         && docker build "${args[@]}" -t "$1" "$root"; } >"$2" 2>&1 </dev/null || return 1
     # Intermediate images are removed, because each contains a whole system.

@@ -28,7 +28,7 @@ if [ ! -x "$HEARSAY" ]; then
 fi
 cd "$root" || exit 1
 for variable in $(compgen -e | grep '^HEARSAY_'); do
-    unset "$variable" # HEARSAY_* variables of the caller would set options.
+    unset "$variable" # The caller's HEARSAY_* variables are removed, because they would set options.
 done
 mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name _CPack_Packages -prune -o -name shared -prune \
     -o -name '*.md' -printf '%P\n' | sort)

@@ -65,7 +65,7 @@ sees()
     peer/node/step) rooms="$node_base peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge" ;;
     peer/node/result) rooms="$node_base $node_modules" ;;
     peer/node) rooms="$node_base $node_modules" ;;
-    # No other module of the node may use peer/node/collectives.
+    # peer/node/collectives may use all modules of the node, but none of them may use peer/node/collectives.
     peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;;
     peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
     peer/output) rooms='peer/run gossip/wire nn/files' ;;

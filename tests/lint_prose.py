@@ -21,9 +21,9 @@ import random
 import re
 import sys
 
-LIMIT = 6.0  # Percent of the comments or paragraphs of a folder that may have a trait.
-FEWEST = 20  # Folders with fewer comments are counted in their parent only.
-# Folders whose comments are rewritten together with the protocol, and are not checked yet.
+LIMIT = 6.0  # Largest share of comments or paragraphs of a folder, in percent, that may have a trait of unclear prose.
+FEWEST = 20  # A folder with fewer comments has no row of its own: its comments count in the parent folder only.
+# Folders that are not checked yet: their comments will be rewritten when the protocol is.
 LATER = {"peer/node", "gossip/exchange"}
 
 OPENERS = """it its that those this-one these who whom whose whoever what nobody somebody anybody so-many so-much so-long so-far

@@ -45,7 +45,7 @@ TOLERANCE_LOSS, TOLERANCE_LOGIT, TOLERANCE, FLOOR = 1e-5, 1e-4, 1e-4, 1e-6
 
 
 def key(name, salt):
-    """Returns the FNV-1a hash of the name, which starts with the salt."""
+    """Returns the FNV-1a hash of the name. The salt changes the start value of the hash."""
     h = 2166136261 ^ salt
     for byte in name.encode():
         h = (h ^ byte) * 16777619 & 0xFFFFFFFF
