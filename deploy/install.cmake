@@ -5,7 +5,8 @@
 #
 # Included by the top-level CMakeLists.txt if the folder deploy/ exists.
 
-# Installing does not build the target `all`, which includes the tests. So each component checks that its files are built.
+# Installing does not build the target `all`, which includes the tests. Before its files are installed, each component
+# therefore checks that they are built.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 function(needs_built FILE)
   install(CODE "if(NOT EXISTS \"${FILE}\")
