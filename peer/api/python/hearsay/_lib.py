@@ -51,7 +51,7 @@ class CallbackError(HearsayError, RuntimeError):
 
 
 class ForkedError(HearsayError, RuntimeError):
-    """The handle belongs to the parent process. This process was forked from it."""
+    """The handle belongs to the parent process. This process is a fork, which must not use the handle."""
 
     code = FORKED
 

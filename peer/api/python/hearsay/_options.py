@@ -19,7 +19,7 @@ Seconds = Union[float, str]
 class RunOptions(TypedDict, total=False):
     """The options of libhearsay, with _ in place of -."""
 
-    # The run: the same for all peers. A peer that joins a run may leave these options out.
+    # The run: the same for all peers. A peer that joins a run may leave the options of the run out.
     rounds: Optional[int]
     local_steps: Optional[Count]
     min_peers: Optional[int]

@@ -65,8 +65,8 @@ class Codec:
     layers   how the vector is divided into tensors: the length of the vector; or the shapes of its tensors, in order;
              or a dict of names and shapes, for rules that refer to names ("topk:0.01;bias=fp16")
 
-    Vectors are contiguous float32 numpy arrays or PyTorch tensors on the CPU, of any shape with `floats` values. They are
-    read and written in place. Sender and receiver must have equal specs and layers. Equal messages then make replicas
+    Vectors are contiguous float32 numpy arrays or PyTorch tensors on the CPU, of any shape with `floats` values. Vectors
+    are read and written in place. Sender and receiver must have equal specs and layers. Equal messages then make replicas
     that are equal bit for bit.
 
     Several threads may use one Codec. encode() calls run one at a time; check(), add() and decode() run in parallel.

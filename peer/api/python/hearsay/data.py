@@ -109,8 +109,8 @@ def _order_of(source: Any, shuffle: Optional[bool]) -> Tuple[Any, bool]:
 def _seeded(peer: Any, own: Any) -> Any:
     """Returns the sampler, with a random generator of this peer and epoch if it has none.
 
-    The peers of simulate() share one process. If they used the random generator of the process, a repeated run would draw
-    other samples.
+    The peers of simulate() share one process. If the peers used the random generator of the process, a repeated run would
+    draw other samples.
     """
     import torch
 

@@ -9,8 +9,9 @@ so far have not transferred (Seide et al. 2014; Karimireddy et al. 2019). C(m) i
 
 All processes add all messages in the same order, so that their gradients are equal, bit for bit. A message is padded to a
 little more than the longest message of the step before, which all processes know. Therefore a bucket needs one
-collective, and a second one only if a message is longer than that. Collectives are started only on the thread of the
-backward pass, because all processes must start them in the same order. Callbacks of futures have no fixed order.
+collective, and a second one only if a message is longer than its padded size. Collectives are started only on the
+thread of the backward pass, because all processes must start them in the same order. Callbacks of futures have no fixed
+order.
 
 If a gradient is not finite, its process sends an empty message, and all processes get NaN, as without a hook. r_i is then
 unchanged.

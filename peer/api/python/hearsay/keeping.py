@@ -69,8 +69,8 @@ def _scheduler_types(torch: Any) -> Tuple[type, ...]:
 
 
 # The state of some schedulers contains functions: OneCycleLR and CyclicLR of PyTorch 1.13, and subclasses in programs. A function
-# is code, which a checkpoint must not contain. It is left out of the checkpoint, and at a restart load_state_dict() gets the
-# function of the scheduler that the program has created. PyTorch treats the functions of LambdaLR in the same way.
+# is code, which a checkpoint must not contain. A function is left out of the checkpoint. At a restart, load_state_dict()
+# gets the function of the scheduler that the program has created. PyTorch treats the functions of LambdaLR in the same way.
 
 
 def _without_functions(state: Dict[str, Any]) -> Dict[str, Any]:

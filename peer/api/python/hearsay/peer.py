@@ -53,8 +53,8 @@ def log_note(level: int, text: str) -> None:
 
 
 class _Callbacks:
-    """Callbacks that the library calls. They have only a weak reference to the peer, so that it can be garbage collected. They
-    store exceptions, because an exception must not pass through C code.
+    """Callbacks that the library calls. The callbacks have only a weak reference to the peer, so that the peer can be
+    garbage collected. The callbacks store exceptions, because an exception must not pass through C code.
     """
 
     def __init__(self, peer: "Peer") -> None:
@@ -504,7 +504,8 @@ class Peer:
 
     @property
     def round(self) -> int:
-        """Number of complete rounds of the run, including rounds before this peer joined. Use it for learning-rate schedules."""
+        """Number of complete rounds of the run, including rounds before this peer joined. Learning-rate schedules should
+        use this number."""
         return int(self._ask(0, lambda: lib.hearsay_rounds_done(self._handle)))
 
     @property
@@ -595,8 +596,8 @@ class Peer:
     def samples(self, n: int) -> Any:
         """Returns this peer's present shard of a data set of n samples, which all peers have.
 
-        n: at most 2^32 - 1. The result is an ascending numpy array of sample numbers, int64. It is empty if this peer has
-        no shard.
+        n: at most 2^32 - 1. The result is an ascending numpy array of sample numbers, int64. The array is empty if this
+        peer has no shard.
         """
         return data.samples(self, n)
 

@@ -30,7 +30,8 @@ class SimulationError(HearsayError, RuntimeError):
 
 
 class _World:
-    """The simulation that the threads share: they wait here until all have called connect(), and are informed if one fails."""
+    """The simulation that the threads of all peers share. A thread waits here until all threads have called connect(), and
+    is informed if another one fails."""
 
     def __init__(self, n: int, network: str) -> None:
         self.n, self.network = n, network

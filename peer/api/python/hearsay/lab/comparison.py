@@ -224,7 +224,8 @@ class Result:
         return lines + ([f"not done: {left} of {len(self.arms) * self.n_seeds} runs"] if left else [])
 
     def counts(self) -> Dict[str, int]:
-        """Totals over all trials: n_left, n_done, n_apart and n_failed."""
+        """Numbers of trials of all arms by state: not done (n_left), done (n_done), without consensus (n_apart), failed
+        (n_failed)."""
         return {f"n_{state}": sum(arm.count(state) for arm in self.arms) for state in STATES}
 
     def csv(self) -> str:

@@ -18,7 +18,7 @@ _CHOSEN = ("The learning rate of each arm was chosen from the same number of can
            "of the training samples, judged by its accuracy on the other 10 %. No test sample was used for the choice.")
 _GIVEN = "The learning rate of each arm was given."
 
-# For each measure: heading of the column, format, factor.
+# For each measure: heading of its column, format of its numbers, factor by which they are multiplied.
 _COLUMNS = {"accuracy": ("accuracy, %", ".2f", 100.0), "test_loss": ("test loss", ".4f", 1.0),
             "loss": ("training loss", ".4f", 1.0), "relative_drift": ("relative consensus distance", ".2e", 1.0),
             "rounds": ("rounds", ".0f", 1.0), "bytes_sent": ("MB sent", ".3f", 1e-6), "seconds": ("seconds", ".2f", 1.0)}

@@ -40,7 +40,7 @@ BAND = "line: median of the peers, band: minimum to maximum"  # Title of a legen
 POINTS = 400  # Maximum number of points of a line or band.
 MADE_BY = "hearsay-lab"  # Mark in the metadata of each file.
 FORMATS = ("png", "svg", "pdf")
-LARGEST = 1e100  # Larger numbers are not drawn, because they overflow when matplotlib scales them.
+LARGEST = 1e100  # Numbers with a larger absolute value are not drawn, because they overflow when matplotlib scales them.
 
 LIGHT = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#975a16", "#2c7a7b", "#c53030")
 DARK = ("#63b3ed", "#f6ad55", "#68d391", "#f687b3", "#b794f4", "#ecc94b", "#4fd1c5", "#fc8181")
@@ -263,7 +263,7 @@ class Plot:
 
     @property
     def log(self) -> bool:
-        """Whether the vertical axis is logarithmic. Values of 0 are then left out."""
+        """Whether the vertical axis is logarithmic. A logarithmic axis leaves out values of 0."""
         return self.column == "relative_drift"
 
     @property
@@ -288,7 +288,7 @@ PLOTS: Tuple[Plot, ...] = (
     Plot("Test loss by round", "At each evaluation.", "test_loss", ROUND),
     Plot("Consensus distance by round", "Relative. Lines and bands: estimates of the peers. A dot: exact, of the final models.",
          "relative_drift", ROUND))
-# All figures that `report --figure` can draw. Some of them are not on the page.
+# All figures that `report --figure` can draw. Some of these figures are not on the page of the report.
 FIGURES: Tuple[Plot, ...] = PLOTS + (
     Plot("Test loss by time", "At each evaluation, by seconds over all starts.", "test_loss", SECONDS),
     Plot("Test loss by traffic", "At each evaluation, by megabytes sent by a peer.", "test_loss", BYTES))

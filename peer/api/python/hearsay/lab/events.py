@@ -68,7 +68,7 @@ def protobuf_event() -> Any:
             one = message.field.add(name=field, number=number, type=kind, label=3 if field == "value" else 1)
             if of:
                 one.type_name = ".hearsay_lab." + of
-            if field == "simple_value":  # As a member of a oneof the field is written even if it is 0.
+            if field == "simple_value":  # The field is a member of a oneof, so protobuf writes it even if its value is 0.
                 message.oneof_decl.add(name="kind")
                 one.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()

@@ -1,6 +1,7 @@
 """Copies runs to MLflow.
 
-A metric is named PEER/TAG. Its step is the step counter. The settings of the run become parameters.
+A metric is named PEER/TAG. The step of a metric is the step counter of the run. The settings of the run become
+parameters.
 
   hearsay-lab mlflow out --uri file:///tmp/mlruns      a directory of files
   hearsay-lab mlflow out --uri sqlite:///mlflow.db     a local database (not with mlflow-skinny)

@@ -124,7 +124,7 @@ def seconds(x: float) -> str:
 
 COSTS = ("traffic", "rounds", "seconds")  # Groups of COLUMNS that are in the table of costs.
 Form = Callable[[float], str]
-# Group of columns, heading, name (attribute data-figure), value of a run or peer, format.
+# A column of a table: group, heading, name (attribute data-figure), function for its value, function for its text.
 Column = Tuple[str, str, str, Callable[[Final], float], Form]
 
 COLUMNS: Tuple[Column, ...] = (
@@ -326,7 +326,7 @@ class _Pictures:
 
     def bars(self, peers: Sequence[Peer], title: str, words: Sequence[str], colours: Sequence[int], parts: bool,
              columns: Sequence[Sequence[float]], unit: str, stacked: bool) -> str:
-        """The HTML of a bar chart of the peers with values in all columns. "": no peer has them, or all values are 0."""
+        """The HTML of a bar chart of the peers with values in all columns. "": no peer has values, or all values are 0."""
         places = [i for i in range(len(peers)) if all(math.isfinite(column[i]) for column in columns)]
         kept = [[column[i] for i in places] for column in columns]
         if not any(x > 0 for column in kept for x in column):

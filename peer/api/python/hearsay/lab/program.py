@@ -12,7 +12,8 @@ _CHECKOUT = os.path.join(os.path.dirname(os.path.realpath(__file__)), *[".."] * 
 
 
 def find(given: Optional[str] = None) -> str:
-    """The path of hearsay: `given` (--hearsay), $HEARSAY, the first one on PATH, or build/release of the checkout, in this order."""
+    """The path of hearsay: `given` (--hearsay), $HEARSAY, the first hearsay on PATH, or build/release of the checkout, in
+    this order."""
     for name, asked in (("--hearsay", given), ("HEARSAY", os.environ.get("HEARSAY"))):
         if asked:
             found = shutil.which(asked)

@@ -127,11 +127,12 @@ def _over_peers(run: Run, name: str) -> Spread:
     return spread([x.low for x in values if math.isfinite(x.low)])
 
 
-# Columns of means over peers: name, which is a field of Final; heading; factor; digits.
+# Columns of means over peers, each as (field of Final, heading, factor, number of decimals).
 _MEANS = (("accuracy", "test accuracy, %", 100.0, 2), ("test_loss", "test loss", 1.0, 4), ("loss", "training loss", 1.0, 4))
 # Short headings of some columns of page.COLUMNS.
 _HEADS = {"rounds": "rounds", "relative_drift": "relative consensus distance", "bytes_sent": "sent"}
-Column = Tuple[str, Callable[[Run], str]]  # Heading and cell, both as LaTeX text.
+# Heading of a column as LaTeX text, and the function that makes the cell of a run as LaTeX text.
+Column = Tuple[str, Callable[[Run], str]]
 
 
 def latex_columns() -> Dict[str, Column]:
@@ -208,7 +209,8 @@ def _format(path: str) -> str:
 
 # ---- Running the command. ----
 
-Output = Tuple[str, bytes, Callable[[], bytes]]  # Path, mark of files of this kind, function that makes the bytes.
+# An output file: its path, the mark that files of its kind contain, and the function that makes its bytes.
+Output = Tuple[str, bytes, Callable[[], bytes]]
 
 
 def _outputs(arguments: argparse.Namespace, runs: Sequence[Run]) -> List[Output]:

@@ -36,7 +36,7 @@ _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else N
 class Job:
     """One run: a process of hearsay."""
 
-    name: str  # Name in messages.
+    name: str  # Name of the run in messages.
     flags: List[str]  # Flags of the command, including --seed and --out.
     directory: str  # Value of --out.
     log: str  # Path of the file that gets stderr.
@@ -103,7 +103,7 @@ class Runner:
     def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
         self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
         self.source = source  # Name of the settings file, shown in errors.
-        self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. An exception stops them.
+        self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. Its exceptions stop the jobs.
         self.environment = program.environment()
         # If several simulations run in parallel, each gets one thread. The number of threads does not change the
         # results. The flag --threads overrides the environment variable HEARSAY_THREADS.
@@ -138,8 +138,8 @@ class Runner:
     def check(self, jobs: Sequence[Job]) -> None:
         """Check the jobs, and set `finished` of the jobs that have finished before. InputError: a job is refused.
 
-        The first job of each group is checked, and each job with an existing directory. The others differ only in seed and
-        directory.
+        The first job of each group is checked, and each job with an existing directory. All other jobs differ from the
+        first one of their group only in seed and directory.
         """
         first: Dict[str, Job] = {}
         for job in jobs:

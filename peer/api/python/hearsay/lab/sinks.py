@@ -94,7 +94,7 @@ class TensorBoard:
         self._scalars = Scalars()
 
     def _new_file(self, peer: str, wall_time: float) -> BinaryIO:
-        """Open a new file. Its name contains the process id, so that several runs and starts can share a directory."""
+        """Open a new file. The file name contains the process id, so that several runs and starts can share a directory."""
         directory = os.path.join(self.logdir, re.sub(r"^\.|[/\0]", "_", peer))
         os.makedirs(directory, exist_ok=True)
         return open(os.path.join(directory, f"events.out.tfevents.{int(wall_time):010d}.{os.getpid()}.hearsay"), "xb")
