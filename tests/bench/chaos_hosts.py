@@ -166,7 +166,7 @@ def write_data(path, seed=1, samples=4000, features=64, classes=10):
 # ---- The peers. ----
 
 class Peer:
-    """One peer of the cluster. It may have no process at the moment."""
+    """One peer of the cluster. A peer may have no process at the moment."""
 
     def __init__(self, i):
         self.i = i

@@ -59,7 +59,8 @@ def curve_of(book, name, link):
 
 
 def steps_to_target(book, name, link):
-    """Returns the step at which an arm reaches the target. None: it never does, or its curve was not measured."""
+    """Returns the step at which an arm reaches the target. None: the arm does not reach the target, or its curve was
+    not measured."""
     goal, rows, task = target(book), curve_of(book, name, link), book["task"]
     if goal is None or not rows:
         return None
@@ -90,7 +91,7 @@ def ratio(book, name, other, link, field="ms"):
 
 
 def measured(clock, step):
-    """Returns the seconds after which all processes had done this step. None: the clock stopped before."""
+    """Returns the seconds after which all processes had done the step `step`. None: the clock stopped before."""
     done = clock.get("done_s") or [[0, 0]]
     return interpolate(step, *zip(*done)) if done[-1][0] >= step else None
 

@@ -20,7 +20,7 @@ TICK_S = 0.1
 # Number of steps in a piece. The time of a step is the median over pieces, because local SGD exchanges in every
 # tenth step only.
 PIECE = 20
-LEAST_STEPS = 6  # Least number of steps of a measurement, however long they take.
+LEAST_STEPS = 6  # A measurement has at least this number of steps, however long they take.
 BEGIN_S = 180  # Time limit for the first step, in seconds: eight processes take long to load PyTorch.
 END_S = 900  # Time limit in seconds for evaluations and the consensus phase, for a run that is not stopped.
 WHOLE_S = 3600  # With --whole: time limit in seconds for measuring one arm on one link.
@@ -99,7 +99,8 @@ def hearsay_steps(folder, arm, since):
     for text in lines_of(os.path.join(folder, "metrics.jsonl")):
         line = json.loads(text)
         if line.get("rounds_done"):
-            # The consensus phase repeats the number of the last round, so only its first line counts.
+            # Lines of the consensus phase repeat the number of the last round. Only the first line with this number
+            # counts.
             times.setdefault(line["rounds_done"], since + line["time_s"])
     times = list(times.values())
     gaps = sorted(b - a for a, b in zip(times, times[1:]))
@@ -114,8 +115,8 @@ STEPS = {tasks.HEARSAY: hearsay_steps, tasks.TORCH: torch_steps}
 
 
 def hearsay_curve(folder, arm):
-    """Yields (step, loss in nats, share of right answers) for each evaluation. Only the one of the final model has
-    a loss."""
+    """Yields (step, loss in nats, share of right answers) for each evaluation. Only the evaluation of the final model
+    has a loss."""
     for line in lines_of(os.path.join(folder, "metrics.jsonl")):
         r = json.loads(line)
         if r.get("accuracy") is not None and r["phase"] == "training" and r["round"] < r["rounds"]:

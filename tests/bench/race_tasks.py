@@ -29,7 +29,7 @@ class Task:
     steps: int
     batch: int
     flags: str
-    every: int  # Steps between evaluations. Every number of local steps must divide it.
+    every: int  # Steps between evaluations. Every number of local steps must divide this number.
     target: float  # Accuracy in per cent that the worst peer must reach.
     # If there is no fixed target: by how much the score may be worse than that of DDP at its end, in per cent or,
     # for text, bits.

@@ -15,7 +15,7 @@ FAR = 5
 
 
 def edge(values, best):
-    """Returns the worst value that is drawn at its true place."""
+    """Returns the worst value that is drawn at its true place. Values that are worse are drawn at the edge."""
     far = FAR * statistics.median(abs(v - best) for v in values)
     return max((v for v in values if abs(v - best) <= far), key=lambda v: abs(v - best))
 

@@ -1,8 +1,8 @@
 """truth_report.py -- makes the tables of tests/bench/truth from the records of its runs: rows, Markdown and a summary.
 
-A cell is a task, a number of local steps (H) and a codec. A cell has one record per seed. Its result is that of the
-worst peer: accuracy or, for text, the test loss in nats per character. Its loss relative to the codec `none` is computed
-for each seed at the same H, in percentage points of accuracy or in bits per character.
+A cell is a task, a number of local steps (H) and a codec. A cell has one record per seed. The result of a cell is that
+of the worst peer: accuracy or, for text, the test loss in nats per character. How much worse a cell is than the codec
+`none` is computed for each seed at the same H, in percentage points of accuracy or in bits per character.
 """
 import math
 
@@ -45,8 +45,8 @@ class Cell:
         return [v for v in found if finite(v)]
 
     def compare(self, dense):
-        """Computes, for each seed, how much worse this cell is than `none` at the same H: in percentage points or
-        bits."""
+        """Computes, for each seed, how much worse this cell (task, H, codec) is than the codec `none` at the same H: in
+        percentage points or bits."""
         self.dense = dense
         sign = 1 / math.log(2) if self.task.text else -1
         for seed, r in self.records.items():
@@ -56,8 +56,8 @@ class Cell:
 
     @property
     def loses(self):
-        """Returns the mean loss over seeds relative to `none`. Infinite: a run failed. None: there is nothing to
-        compare with."""
+        """Returns how much worse the cell is than `none`, as mean over seeds. Infinite: a run failed. None: there is no
+        run with `none`."""
         return math.inf if self.failed else mean(list(self.worse.values()))
 
     @property
@@ -76,13 +76,13 @@ def score(record, task):
 
 
 def order(codec):
-    """Sort key of a codec: codecs of the grid in their order, then all others."""
+    """Sort key of a codec: first the codecs of tasks.CODECS in their order, then all others."""
     return tasks.CODECS.index(codec) if codec in tasks.CODECS else len(tasks.CODECS), codec
 
 
 def cells_of(records):
-    """Returns all cells in the order of the tables: task, H, codec. Compares them with `none`, and marks the cells
-    on the frontier of their task."""
+    """Returns all cells (task, H, codec) in the order of the tables. Compares each cell with the codec `none`, and
+    marks the cells on the frontier of their task."""
     groups = {}
     for r in records:
         groups.setdefault((r["task"], r["local_steps"], r["codec"]), []).append(r)
@@ -103,9 +103,9 @@ def beats(a, b):
 
 
 def noise(cells):
-    """Returns the standard error of a cell's mean loss: from the variance over seeds, pooled over codecs. None:
-    there is one seed. Cells with large losses say little about the variance, so only the half of the cells with the
-    smaller losses is used."""
+    """Returns the standard error of the mean over seeds of how much worse a cell is than `none`. The variance over
+    seeds is pooled over codecs. Only the half of the cells that differ least from `none` is used, because cells
+    that differ much say little about the variance. None: there is one seed."""
     near = sorted((c for c in cells if len(c.worse) > 1 and not c.failed and c.codec != tasks.DENSE),
                   key=lambda c: abs(c.loses))
     near = near[:(len(near) + 1) // 2]
@@ -126,7 +126,7 @@ def unit(text):
 
 
 def lost(value, text):
-    """Returns a loss as text, as a change of the score: negative points of accuracy, or positive bits."""
+    """Returns how much worse a cell is than `none` as text: as negative points of accuracy, or as positive bits."""
     if value == math.inf:
         return "failed"
     digits = 4 if text else 2
