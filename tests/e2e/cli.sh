@@ -365,7 +365,7 @@ start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid
     "${run[@]}" --out lost
 lost=$started
 check "a name that does not resolve is a warning" wait_until 20 grep -q no-such-host.invalid lost.err
-check "  and the peer continues" alive "$lost" # The exit code of this peer is checked later.
+check "  and the peer continues" alive "$lost" # The exit code of this peer is checked later, when the peer has ended.
 for pid in "$lost" "$a"; do
     kill -TERM "$pid"
     check "SIGTERM ends it with exit code 0" finish "$pid" 60

@@ -89,7 +89,8 @@ results()
     check "$name: exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
 }
 
-# The test sets only these four options of the run. All others have the defaults of compose.yml.
+# The test sets only these four options of the run. All other options have the defaults of
+# compose.yml.
 export HEARSAY_MODEL=lenet5 HEARSAY_COMPRESS=topk:0.05 HEARSAY_EPOCHS=${EPOCHS:-3} HEARSAY_SEED=$seed
 begin four
 check "four: all end" wait_until 180 over
@@ -126,7 +127,8 @@ check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/
 check "killed: the others end" wait_until 180 over
 results killed "${survivors[@]}"
 
-# Two peers of a run that needs eight: they must report that they wait for members, and for how many.
+# Two peers of a run that needs eight: the two peers must report that they wait for members, and for
+# how many.
 down
 PEERS=8 dc up -d --no-build --scale peer=2 >fewer-up.out 2>&1
 # shellcheck disable=SC2317

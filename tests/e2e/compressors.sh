@@ -40,7 +40,8 @@ done
 check "all have class, bound, text and source" [ "$(rows list \
     'all(c[k] for k in ("class", "bound", "about", "source", "form", "role")) and c["name"] in c["codecs"]' | sort -u)" = True ]
 check "classes are known" [ -z "$(rows list 'c["class"]' | grep -vxE 'contraction|expected|unbiased|neither')" ]
-# A threshold codec may select nearly all values. It then also sends their positions, with one bit per value.
+# A threshold codec may select nearly all values. A message then also has the positions of the values, with
+# one bit per value.
 check "no message is much longer than the floats" [ "$(rows list 'c["bytes"] < 4e6 + 1.1 * 1e6 / 8' | sort -u)" = True ]
 
 # ---- Message sizes that can be computed by hand. ----

@@ -54,7 +54,7 @@ class Socket:
 
 
 class Page:
-    """One page of the browser. Its errors and warnings are collected in `complaints`."""
+    """One page of the browser. Errors and warnings of the page are collected in `complaints`."""
 
     def __init__(self, port, target):
         path = target["webSocketDebuggerUrl"].split("/", 3)[3]

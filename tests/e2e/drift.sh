@@ -94,8 +94,8 @@ for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0
     check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
 done
 
-# drift waits for a future round. Then peer 2 is killed, and the other two lack the quorum, so this
-# round never comes. drift must warn that a model is missing.
+# drift waits for a future round. Then peer 2 is killed, and the other two peers lack the quorum, so
+# the run never reaches this round. drift must warn that a model is missing.
 start gone "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 20 --json
 waiting=$started
 at=$(last_round peer-0/metrics.jsonl)

@@ -63,7 +63,7 @@ def wanted(page, command):
         return fields
     if command == "peer":
         return made(page, "metrics.jsonl") | made(page, "summary.json") | table_fields(section(page, "summary.json"), command)
-    # The page of hearsay.lab has no section "Output by command". Its section "JSON" is used.
+    # The page of hearsay.lab has no section "Output by command". The section "JSON" of the page is used instead.
     part = section(page, "Output by command" if "\n## Output by command\n" in page else "JSON")
     tables = re.search(r"^### (?:`{0}`|Fields of {0})$(.*?)(^### |\Z)".format(re.escape(command)), part, re.M | re.S)
     if tables:

@@ -44,7 +44,7 @@ PY
 
 equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
-# Each round has other pairs of neighbours, with other weights.
+# With --topology base:2, neighbours and mixing weights change from round to round.
 equal base --topology base:2 --peers 5
 # The consensus phase uses the graph base:1, which gives the exact mean after one pass over its rounds.
 equal one-pass --topology ring --final-topology base:1 --compress topk:0.05
@@ -52,10 +52,11 @@ equal average --topology complete --mixer average --compress topk:0.05 --factor-
 equal dpsgd --topology ring --mixer dpsgd
 equal dpsgd-half --topology complete --mixer dpsgd --compress fp16 --local-steps 3 --overlap 1
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
-# Byzantine-robust mixing depends on all neighbours of a round, so these and their distances must be equal.
+# Byzantine-robust mixing depends on all neighbours of a round, so the neighbours and their distances must
+# be the same over TCP and in the simulator.
 equal tolerate --topology complete --peers 5 --byzantine 1 --compress qsgd:4
 equal pull --topology complete --peers 5 --byzantine 1 --max-pull 0.5 --compress qsgd:4
-# Deltas are sent before the local steps of a round end.
+# With --overlap 1, deltas are sent before the local steps of a round end.
 equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Deltas are sent layer by layer. Over TCP a layer is sent when it is encoded, in the simulator at a computed time.
@@ -69,7 +70,8 @@ PY
 equal layers-norms --topology ring --overlap layer --compress topk:0.3+qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Batch norms: running statistics are sent in addition to the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
-# --compress auto chooses the codec by the consensus distance. Each peer must choose the same codecs over TCP and simulated.
+# --compress auto chooses the codec by the consensus distance. Each peer must choose the same codecs over TCP and in the
+# simulator.
 equal auto --topology ring --compress auto --drift-target 0.05 --rounds 100
 # rungs WAY PEER: prints the codec of each round, one line per round.
 rungs()

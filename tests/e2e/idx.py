@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes a small data set in MNIST's format: idx.py DIR N_TRAIN N_TEST [SEED].
 
-There are ten classes. An image is the random pattern of its class plus noise. A model learns them in a few steps.
+There are ten classes. An image is the random pattern of its class plus noise. A model learns the classes in a few
+steps.
 """
 import os
 import random

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """An attacker without the cluster key: junk.py PORT COUNT [SEED].
 
-Opens COUNT connections, a few at a time. On each it sends random bytes: none, one, as many as the first handshake message
-has, or many more. Prints the number of bytes that the peer sent back. Exits with 1 if this number is not 0.
+Opens COUNT connections, a few at a time. On each connection the attacker sends random bytes: none, one, as many as the
+first handshake message has, or many more. Prints the number of bytes that the peer sent back. Exits with 1 if this number
+is not 0.
 """
 import random
 import socket

@@ -184,7 +184,8 @@ contents a >after
 contents b >>after
 check "nothing has changed" cmp before after
 
-# Peer b joins a cluster with another run than the one in b's directory. Peer b can detect this only after it has joined.
+# Peer b joins a cluster with another run than the one in b's directory. Peer b can detect the difference of the runs
+# only after it has joined.
 cp -r b late && rm late/summary.json late/.lock
 start other "$HEARSAY" "${founder[@]}" --seed $((seed + 1)) --rounds 1000000 --min-peers 1 --out other --identity other.key
 a=$started
@@ -228,11 +229,12 @@ check "  and reports the late write" grep -q 'full: warning: the final model is 
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'already finished' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
 
-# Only metrics.jsonl cannot be written for a while. Its lines are written later, and the run succeeds.
+# Of all files, only metrics.jsonl cannot be written for a while. The lines of metrics.jsonl are
+# written later, and the run succeeds.
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
-# The next line has more than 100 bytes, so only a part of it is written.
+# The next line of metrics.jsonl has more than 100 bytes, so only a part of the line is written.
 limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100))
 check "if its metrics cannot be written, the peer warns" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
 check "  no line is torn" figures lines part/metrics.jsonl
@@ -293,8 +295,8 @@ contents lossy-sim >before
 ends "  started again" 1 'already finished' "${lossy[@]}"
 unchanged "  it touches nothing" lossy-sim
 
-# A directory has the name of a peer's model file, so the peer cannot store its model. It fails after --quorum-timeout, and
-# the other peers end without it.
+# A directory has the name of a peer's model file, so the peer cannot store its model. This peer fails after
+# --quorum-timeout, and the other peers end without it.
 start local "$HEARSAY" local --peers 3 "${full[@]}" --quorum-timeout 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
 mkdir local/peer-1/model.safetensors

@@ -169,7 +169,8 @@ done
 check "scaled to six" wait_until 60 alive_peers 6
 check "  and the sixth trains" wait_until 60 round_at_least out-5/metrics.jsonl 1
 
-# The run above lasts too long to wait for its end. A short run of one peer tests what a pod does when its run has finished.
+# The run of the tests above lasts too long to wait for its end. A short run of one peer tests what a pod does when its run
+# has finished.
 for i in 0 1 2 3 4 5; do
     stop_pod $i || not_ok "pod $i ends with $code"
 done

@@ -175,8 +175,8 @@ def statistics_by_hand():
     d = statistics.paired([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
     assert (d.n, d.mean, d.kind) == (3, 2.0, statistics.SAME) and abs(d.p - 0.07418) < 1e-5, d
     assert abs(d.low - (2 - 4.30265 / 3 ** 0.5)) < 1e-4 and abs(d.high - (2 + 4.30265 / 3 ** 0.5)) < 1e-4, d
-    # Results differ by 10 between seeds, but only by 0.1 between the two arms for each seed. Only a paired test detects such a
-    # difference.
+    # Results differ by 10 between seeds, but only by 0.1 between the two arms for each seed. Only a paired test detects a
+    # difference that is so much smaller than the seed noise.
     d = statistics.paired([10.1, 20.11, 30.1, 40.12], [10.0, 20.0, 30.0, 40.0])
     assert d.kind == statistics.DIFFERENT and d.p < 0.01, d
     assert statistics.paired([1.0], [2.0]).kind == statistics.paired([], []).kind == statistics.UNKNOWN

@@ -235,7 +235,7 @@ def test_peers_of_different_runs_are_refused():
 
 def test_links_and_pipes_are_refused():
     put("d/peer-0/metrics.jsonl", ROW)
-    os.symlink("/etc", "d/elsewhere")  # This link is ignored, because its name is not peer-N.
+    os.symlink("/etc", "d/elsewhere")  # This symbolic link is ignored, because its name is not peer-N.
     hearsay.lab.load("d")
     for name, to, why in (("peer-1", "peer-0", "d/peer-1: found a symbolic link, which is not followed, expected a directory"),
                           ("summary.json", "/etc/passwd", "d/summary.json: found a symbolic link"),

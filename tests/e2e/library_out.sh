@@ -152,7 +152,8 @@ mkdir -p dir/model.safetensors
 ./least_squares 1 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 out=dir >dir.out 2>dir.err
 check "a file that cannot be written is reported at the start: $(cat dir.err)" grep -q 'out: dir/model.safetensors: found a directory, expected a regular file' dir.err
 
-# hearsay inspect shows the model file. hearsay eval refuses it, because only the program can run the model.
+# hearsay inspect shows the model file. hearsay eval refuses the file, because only the program can run the
+# model.
 check "hearsay inspect names the program of the model: $("$HEARSAY" inspect alone/model.safetensors | grep '^run')" \
     eval '"$HEARSAY" inspect alone/model.safetensors | grep -q "^run .*: model of a program with libhearsay, seed="'
 check "  and has the run's number" eval '"$HEARSAY" inspect alone/model.safetensors --json | jq -e ".run_id != null and .model == null" >inspect.jq'

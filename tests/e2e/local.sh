@@ -78,7 +78,7 @@ endless()
         exit 1
     fi
     mapfile -t children < <(children_of "$parent")
-    # If children outlive their parent, the script ends them when it ends.
+    # If children outlive their parent, this script kills them when it ends.
     pids+=("${children[@]}")
     check "$1: 4 children" [ ${#children[@]} = 4 ]
 }
@@ -131,7 +131,8 @@ check "nohup: a run continues after SIGHUP" wait_until 20 more_lines_than $(($(l
 kill -TERM "$parent"
 check "  and SIGTERM ends it" wait_until 60 none_alive "$parent" "${children[@]}"
 
-# start_blocked ARGS...: runs hearsay ARGS with blocked signals, as a parent process may leave them. It must still react to them.
+# start_blocked ARGS...: runs hearsay ARGS with blocked signals, as a parent process may leave them. hearsay must still
+# react to these signals.
 # shellcheck disable=SC2317 # This function is called indirectly, by start.
 start_blocked()
 {

@@ -98,7 +98,7 @@ check "a damaged token is refused at the start" ended_with "$pc" 'damaged token'
 peer c "$pc" c-issuer --out c --token "@token.unlisted"
 check "a token of an issuer that is not in the file does not admit a peer" \
     ended_with "$pc" 'does not admit this peer: the signer of this peer.s token is not' c-issuer
-peer c "$pc" c-late --out c --token "@token.late" # This token was valid for one second and has expired.
+peer c "$pc" c-late --out c --token "@token.late" # The token was valid for one second and has expired.
 check "an expired token does not admit a peer" \
     ended_with "$pc" 'does not admit this peer: this peer.s token has expired' c-late
 check "  the other end reports it, too" grep -qE 'refused c .*: its token has expired' a.err b.err
@@ -169,7 +169,8 @@ for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
     check "a copy of b ends with 2" \
         ended_with "$pd" 'another process uses this peer.s identity and started earlier' copy
-    # Either the original b detects the copy by the copy's last message, or a detects it and closes the connection.
+    # Either the original b detects the copied identity by the last message of the copy, or peer a detects it and
+    # closes the connection.
     check "  the other peers report it, too" wait_until 10 found_out
     check "  and the original continues to train" trains b
 done

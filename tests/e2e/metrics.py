@@ -62,7 +62,8 @@ def check_lines(url, path):
     assert any(p["accuracy"] is not None for p in history)
     assert any(p["relative_drift"] is not None for p in history)
     deadline = time.time() + 120
-    while True:  # Retries, because the present values equal the last line only if no job has ended since then.
+    # Retries until the last line of metrics.jsonl is of the round in /status.json: a round may end between the two reads.
+    while True:
         s = load(url)
         line = rounds(path).get(s["round"] + s["settle_rounds"])
         if line is not None:

@@ -64,8 +64,8 @@ for i in 0 1 2 3; do
     check "  which are not those of its file" [ "$(data_of "alone-$i")" != "$(data_of whole)" ]
 done
 
-# Computes the values independently. A mean is rounded to the second digit of the standard deviation, so it must be right to
-# half a unit of this digit.
+# Computes the expected means and scales of the columns without hearsay. A mean is rounded to the second digit of the
+# standard deviation, so it must be right to half a unit of this digit.
 check "as these are by another count" python3 - "$(data_of own-0)" <<'END'
 import glob, math, sys
 rows = [[float(v) for v in line.split(",")[:-1]] for f in glob.glob("data/own/*.csv") for line in open(f)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/e2e/python_asan.sh -- runs the tests of python_peer, python_codec and python_simulate with a libhearsay.so that is built
-# with AddressSanitizer and UBSan. These also check the accesses of the library to arrays of numpy and PyTorch. Only leaks of
-# memory that the library allocated count, because the Python interpreter leaks memory, too.
+# with AddressSanitizer and UBSan. The sanitizers also check the accesses of the library to arrays of numpy and PyTorch.
+# Only leaks of memory that the library allocated count, because the Python interpreter leaks memory, too.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

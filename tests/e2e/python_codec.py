@@ -1,6 +1,6 @@
 """The parts of tests/e2e/python_codec.sh that are written in Python: python_codec.py PART [ARGUMENT...]
 
-Each part is a function below. It raises an exception if a check fails.
+Each part is a function below. The function raises an exception if a check fails.
 """
 import array
 import ctypes

@@ -52,8 +52,8 @@ def everybodys(v):
 
 
 def plain():
-    """With the codec none, the hook gives the same gradients as DDP without a hook. It makes one collective per bucket, once
-    the buckets are known."""
+    """With the codec none, the hook gives the same gradients as DDP without a hook. Once the buckets are known, the hook
+    makes one collective per bucket."""
     (a, x, y), (b, _, _) = module_of(hook := hearsay.ddp_hook("none")), module_of(None)
     calls = counted(hook)
     for _ in range(4):

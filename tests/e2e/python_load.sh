@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/python_load.sh -- hearsay.load() returns a model and a transform of raw data. Both, in numpy and in PyTorch, must
-# have exactly the accuracy that `hearsay eval` prints. Without PyTorch only numpy is tested.
+# tests/e2e/python_load.sh -- hearsay.load() returns a model and a transform of raw data. Model and transform, in numpy and
+# in PyTorch, must give exactly the accuracy that `hearsay eval` prints. Without PyTorch only numpy is tested.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 take_python

@@ -485,8 +485,8 @@ def failing(rank, connect):
 
 
 def forking(rank, connect):
-    """Training function of a rank that forks children, which end in each possible way. Their end must not be taken for the
-    end of the rank."""
+    """Training function of a rank that forks children, which end in each possible way. The end of a child must not be
+    taken for the end of the rank."""
     with connect({"w": np.zeros(2, np.float32)}) as peer:
         codes = []
         for way in range(4):
@@ -634,7 +634,8 @@ def check_stdin():
 
 
 def check_progress():
-    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are none.
+    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are no
+    progress lines.
 
     A write error has no effect.
     """

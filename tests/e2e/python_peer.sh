@@ -14,7 +14,7 @@ checks()
 {
     local name text
     while read -r name text; do
-        [ "$name" = torchrun ] && continue # The check `torchrun` needs several ranks. It is run below.
+        [ "$name" = torchrun ] && continue # The check `torchrun` needs several ranks. This check is run below, with two ranks.
         bounded "$python" "$root/tests/e2e/$1.py" "$name" >"$1-$name.out" 2>"$1-$name.err"
         check "$name: $text" [ $? = 0 ] || true
         tail -n 1 "$1-$name.err" | grep -E '^[A-Za-z_.]*(Error|Interrupt)' | sed 's/^/# /'

@@ -362,7 +362,7 @@ def check_shared():
     raises(hearsay.UsageError, "tensor a.weight: found elements that share memory", lambda: alone(model))
     rnn = nn.LSTM(3, 4)  # An LSTM also keeps its parameters in a list of its own.
     alone(rnn).leave()
-    # The first peer has put all weights into one storage, at different offsets. That is allowed.
+    # The first peer has put all weights into one storage, at different offsets. Such tensors are accepted.
     alone(rnn).leave()
 
 
@@ -674,7 +674,8 @@ def check_keep_scheduler():
     *_, scheduler, peer = kept(directory, notes, chain)
     assert scheduler.last_epoch > 0 and not [text for text in notes if "keep" in text], (scheduler.last_epoch, notes)
     peer.leave()
-    # The restarted program has no scheduler, two schedulers, a scheduler that is made too late, or other names in `keep`.
+    # Each restart differs from the first start: no scheduler, two schedulers, a scheduler that is made too late, or other
+    # names in `keep`.
     del notes[:]
     kept(directory, notes, lambda o: None)[3].leave()
     warned(notes, "make the scheduler before the Peer")
@@ -751,7 +752,8 @@ def check_keep_format():
         round_trip(optimizer.state_dict())
     lr = torch.optim.lr_scheduler
 
-    class Shaped(lr.LambdaLR):  # A scheduler whose state contains functions. Its load_state_dict() expects them.
+    # A scheduler whose state contains functions. Its load_state_dict() fails if the functions are missing.
+    class Shaped(lr.LambdaLR):
         def __init__(self, optimizer):
             self.shapes = {"state": 1}
             self.rise, self.fall = max, self.halved
@@ -804,9 +806,8 @@ def check_keep_format():
 
 
 def check_keep_old():
-    """Checkpoints of an older version are pickles. They are read without running code if they contain only data.
-
-    Others are refused.
+    """Checkpoints of an older version are pickles. Pickles that contain only data are read without
+    running code. All other pickles are refused.
     """
     def saved(what, save=torch.save):
         out = io.BytesIO()

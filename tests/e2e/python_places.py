@@ -19,7 +19,7 @@ PATIENCE = 120
 
 
 class Trainer:
-    """A trainer with its own loop, without any code for peers. It calls callbacks, which may stop the loop."""
+    """A trainer with its own loop, without any code for peers. The trainer calls callbacks, which may stop the loop."""
 
     def __init__(self, max_epochs, callbacks):
         self.max_epochs, self.callbacks, self.should_stop, self.n_steps = max_epochs, callbacks, False, 0

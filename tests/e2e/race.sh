@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/e2e/race.sh -- tests the benchmark tests/bench/race, which compares hearsay and PyTorch DDP on links with limited
-# bandwidth. It must write its results to files, and leave no namespace or process behind, even if it is interrupted. Skips
-# without network namespaces or PyTorch.
+# bandwidth. The benchmark must write its results to files, and leave no namespace or process behind, even if it is
+# interrupted. Skips without network namespaces or PyTorch.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

@@ -158,8 +158,8 @@ check "--member-ttl '5d'" eval \
     grep -q -e "--member-ttl: found" value.err'
 # ---- Stops by SIGINT. ----
 
-# With these options the next regular checkpoint would be written after an hour, and there is no evaluation before the end of the
-# run. The stop must write a checkpoint.
+# With the options of this test, the next regular checkpoint would be written after an hour, and there is no evaluation
+# before the end of the run. The stop must write a checkpoint.
 setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --evaluate-every 0 --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
@@ -268,8 +268,8 @@ check "  with a note" grep -q "note: mixed: its checkpoints name no owner, becau
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
-# Both peers are killed near the end of the run, and only one is restarted. This peer cannot know
-# whether the other one finished the run, so it must not claim consensus.
+# Both peers are killed near the end of the run, and only one is restarted. The restarted peer
+# cannot know whether the other one finished the run, so it must not claim consensus.
 "$HEARSAY" key new end.key 2>/dev/null
 read -r port < <(free_ports 1)
 pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --local-steps 10 --min-peers 2 --checkpoint 0.1s

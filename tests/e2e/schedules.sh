@@ -231,7 +231,8 @@ for rounds in 1 2; do
         --warmup 0 --schedule constant --seed "$seed" --out clip-$rounds --json >clip.out 2>clip.err </dev/null
 done
 # In each step, the model moves to the mean of four learners, which move in nearly the same direction. With --clip 0.002 and
-# learning rate 1, a learner moves by at most 0.002 / sqrt(4 learners) = 0.001. So does the model in the second step.
+# learning rate 1, a learner moves by at most 0.002 / sqrt(4 learners) = 0.001. The model therefore moves by at most
+# 0.001 in the second step.
 check "train: a gradient is cut by the root of the number of learners" python3 - <<'PY'
 import array, struct
 def model(rounds):

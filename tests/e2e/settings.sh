@@ -61,10 +61,12 @@ refused "peers and minimum" '^hearsay sim: .*--min-peers' sim --peers 4 --min-pe
 
 # ---- Choices and defaults in --help. ----
 
-# Each listed choice is accepted, and another one is refused. Giving a default explicitly must not change the run.
+# Each choice that --help lists is accepted, and a choice that it does not list is refused. Giving a default
+# explicitly must not change the run.
 python3 - "$HEARSAY" >help.txt <<'PY'
 import re, subprocess, sys
-# Options without which a key has no effect and is refused. "-": the key is not tested, because its models train too long.
+# Options that a run key needs: the program refuses the key without them. "-": the key is not tested, because its models
+# train too long.
 WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--mixer average",
         "collective": "--mixer allreduce", "centre-momentum": "--mixer sma",
         "beta2": "--optimiser adam", "learner-momentum": "--learners 2", "post-local": "--local-steps 2", "one-step-last": "--local-steps 2", "max-pull": "--byzantine 1 --topology complete --peers 5"}
@@ -97,7 +99,8 @@ run_of()
     cat of/run.txt 2>/dev/null
 }
 
-# Gives all defaults in one command, and then each default of a key that needs another option.
+# One command gives all defaults explicitly. Keys that need another option (see WITH above) get a
+# command of their own.
 defaults=()
 while IFS=$'\t' read -r command where name _ default with; do
     [ "$command" = sim ] && [ "$where" = run ] && [ "$default" != - ] || continue

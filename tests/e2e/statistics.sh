@@ -47,7 +47,7 @@ done
 # ---- Bytes of a round: running statistics are sent uncompressed. ----
 
 # sized CODEC BYTES EVERY: checks the size of a delta of resnet:8. Every EVERY-th delta begins with the 480 running
-# statistics (1 + 4 * 480 bytes). In a ring, each peer sends one delta per round over each of its two edges.
+# statistics (1 + 4 * 480 bytes). A peer in a ring sends one delta per round over each of its two edges.
 sized()
 {
     "$HEARSAY" topology ring --peers 8 --model resnet:8 --compress "$1" --json >topology.json 2>topology.err

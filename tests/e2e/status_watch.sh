@@ -60,7 +60,7 @@ round=$(awk '/^a / { sub("/.*", "", $3); print $3 }' page)
 check "the round is the peer's: $low <= $round <= $high" within "$round" "$low" "$((high + 1))"
 check "  with a rate, an age and neighbours" grep -qE '^a +training +[0-9]+/100000000 +[0-9.e+]+ +[0-9.]+ s .* [bc],[bc]$' page
 
-# This --watch command runs in the background while peers join and leave.
+# A `hearsay status --watch` command runs in the background while peers join and leave.
 "$HEARSAY" status --watch --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >long 2>long.err &
 long=$!
 pids+=("$long")

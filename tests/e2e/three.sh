@@ -50,7 +50,7 @@ check "  and reports it: $(tail -n 1 past.err)" \
     grep -qE '^hearsay drift: round 1 is over; compared round [0-9]+ instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
-# The check does not apply if all estimates happen to be of the same round.
+# The next check is only possible if the estimates of the peers are not all of the same round.
 check "  and an estimate of another round has no part in mean and ratio" python3 -c '
 import json, sys
 j = json.load(open("past.out"))

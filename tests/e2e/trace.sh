@@ -28,8 +28,8 @@ refuses()
     [ $? = 2 ] && grep -qE -- "$pattern" refused.err && [ "$(wc -l <refused.err)" = 1 ]
 }
 
-# phases FILE PEER: prints the phases of a peer, each once. Leaves out the consensus phase, which differs between TCP and the
-# simulator, because its length depends on time.
+# phases FILE PEER: prints the phases of a peer, each once. The consensus phase is left out: its length depends on time, so
+# it differs between TCP and the simulator.
 phases()
 {
     sed -nE "s/^ *[0-9.]+  $2  at [0-9]+: ([a-z]+).*/\1/p" "$1" | uniq | grep -v consensus

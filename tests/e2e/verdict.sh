@@ -117,7 +117,8 @@ done
 
 # ---- A peer that cannot write its model has failed, even if the models agree. ----
 
-# A file that cannot be written from the start is refused. Here the file becomes unwritable during training.
+# A file that cannot be written from the start is refused. In this test, the file becomes unwritable during
+# training.
 start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --quorum-timeout 1 --out unwritable --json
 check "they train" wait_until 60 test -s unwritable/peer-1/metrics.jsonl
 mkdir unwritable/peer-1/model.safetensors
@@ -151,7 +152,8 @@ check "  none is left" none_alive "${children[@]}"
 check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
     [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]
 
-# A stopped peer continues (SIGCONT) after the others have ended. It must detect this soon, and is not part of the consensus.
+# A stopped peer continues (SIGCONT) after the others have ended. The stopped peer must soon detect that the others have
+# ended, and is not part of the consensus.
 start woken "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --out woken --json
 parent=$started
 check "and three" wait_until 60 all_started
