@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # A script uses the program $HEARSAY, works in its own directory, and prints one line per check ("ok ..." or "not ok ...").
-# It ends only processes that it started. Exit code: 0 if all checks pass, 1 if one fails, 77 if it cannot run here.
+# A script ends only processes that it started. Exit code: 0 if all checks pass, 1 if one fails, 77 if it cannot run
+# here.
 #
 #   . "$(dirname "$0")/../lib.sh"
 #   e2e_begin
@@ -97,7 +98,8 @@ start()
     pids+=("$started")
 }
 
-# process_stat PID: prints the state letter and the parent's id of a process. Prints nothing if it does not exist.
+# process_stat PID: prints the state letter and the parent's id of a process. Prints nothing if the process does
+# not exist.
 process_stat()
 {
     local line

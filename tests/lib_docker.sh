@@ -10,7 +10,8 @@ docker_answers()
     command -v docker >/dev/null && timeout 20 docker info >/dev/null 2>&1
 }
 
-# docker_compose: prints the command that runs docker compose on this machine. Fails if there is none.
+# docker_compose: prints the command that runs docker compose on this machine. Fails if docker compose
+# is not installed.
 docker_compose()
 {
     if docker compose version >/dev/null 2>&1; then
@@ -23,7 +24,7 @@ docker_compose()
 }
 
 # docker_apt_sources RELEASE: prints the lines of a sources.list for a Debian release. If this machine's apt has sources for
-# the release, prints these. Otherwise prints lines that use the archive of this machine's own release.
+# the release, prints the lines of these sources. Otherwise prints lines that use the archive of this machine's own release.
 docker_apt_sources()
 {
     local known lines

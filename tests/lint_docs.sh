@@ -80,7 +80,8 @@ check_flags()
     done
 }
 
-# Runs each command with --help added, because hearsay checks all flags before it prints the help.
+# Runs each command of the pages with --help added, because hearsay checks all flags before it
+# prints the help.
 check_commands()
 {
     local page line words message

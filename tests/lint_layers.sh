@@ -23,8 +23,8 @@ std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|s
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
 vectors='"nn/math/(c_locale|half|number|rng|spelling|state|vec)\.h"'
 
-# The functions sees, door, forbidden and banned are tables. Each one stores its answer in a variable, because a subshell
-# for each file would take most of the time of this script.
+# The functions sees, door, forbidden and banned are tables. Each function stores its answer in a variable, because a
+# subshell for each file would take most of the time of this script.
 
 node_base='peer/node peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology'
 node_modules='peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge peer/node/step peer/node/result'
@@ -56,7 +56,8 @@ sees()
     peer/secure) rooms='nn/files' ;;
     peer/admission) rooms='peer/secure gossip/wire' ;;
     peer/checkpoints) rooms='nn/math nn/files peer/secure' ;;
-    # The modules of the node, the lowest first. Each may include the headers of peer/node itself (time, timers, the run).
+    # The modules of the node, the lowest first. Each module may also include the headers of peer/node itself (time,
+    # timers, the run).
     peer/node/finish) rooms='gossip/exchange gossip/wire' ;;
     peer/node/membership) rooms="$node_base" ;;
     peer/node/session) rooms="$node_base peer/node/membership" ;;
@@ -183,7 +184,8 @@ check_files()
     awk -F '\t' '
         function complain(where, text) { print where ": " text }
 
-        # Returns a line without comments, strings and character constants. These may begin on an earlier line.
+        # Returns a line without comments, strings and character constants. A comment or string may begin on an
+        # earlier line.
         function code(line,    out, i, n, c, two) {
             if (!comment && quote == "" && line !~ /["\047\/]/) return line
             out = ""; n = length(line)
@@ -255,8 +257,9 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
     [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, where the next one goes"
 done
 
-# A header *_state.h defines the state of a module. Only the .c files of its own folder include it, apart from peer/node/state.h,
-# which holds pointers, and these unit tests, which build or read such a state. The list should become empty.
+# A header *_state.h defines the state of a module. Only .c files of the same folder include such a header. Exceptions are
+# peer/node/state.h, which holds pointers, and the unit tests below, which build or read such a state. The list should
+# become empty.
 state_tests='tests/unit/(node_callback.c|node_connection_diagnostics.c|node_hostile_world.h|node_membership_log.c|node_round_quorum.c)'
 strangers=$(grep -nE '^[[:space:]]*#[[:space:]]*include "peer/node/.*_state\.h"' {peer,tests}/*/*.[ch] {peer,tests}/*/*/*.[ch] /dev/null \
     | grep -vE "^$state_tests:" | awk -F '[:"]' '{ a = $1; b = $4; sub(/\/[^\/]*$/, "", a); sub(/\/[^\/]*$/, "", b); if (a != b || $1 ~ /h$/) print }')

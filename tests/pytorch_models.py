@@ -221,9 +221,9 @@ def model(spec, norm="batch", shape=(1, 28, 28), classes=10, context=128):
 
 
 def init(spec, module):
-    """Draws initial values as hearsay does. These are the defaults of the modules, with three exceptions: He et
-    al.'s normal distribution for the convolutions of resnet and vgg11, N(0, 0.02) for gpt, and a smaller deviation
-    for those projections of gpt whose outputs are added to the residual stream."""
+    """Draws initial values as hearsay does. The values are the defaults of the modules, with three exceptions: He et
+    al.'s normal distribution for the convolutions of resnet and vgg11, N(0, 0.02) for gpt, and a smaller deviation for
+    those projections of gpt whose outputs are added to the residual stream."""
     for name, m in module.named_modules():
         if spec.startswith(("resnet", "vgg11")) and isinstance(m, nn.Conv2d):
             nn.init.kaiming_normal_(m.weight, mode="fan_in", nonlinearity="relu")
