@@ -286,8 +286,8 @@ class Model:
 
     def _move(self, x: Any, at: int) -> Any:
         """Copies the values of x to the flat buffer, at the offset `at` in floats. Returns the
-        tensor that the library uses. For a tensor on the CPU, this is x itself, which becomes a view
-        of the buffer. For a tensor on a GPU, this is its copy in the buffer.
+        tensor that the library uses. For a tensor on the CPU, the result is x itself, which becomes a view of the
+        buffer. For a tensor on a GPU, the result is its copy in the buffer.
         """
         import torch
 
@@ -388,7 +388,7 @@ class Model:
 # Number of bits of a buffer that are stored in one float32. The other bits of its 24-bit significand tolerate
 # rounding errors.
 BITS = 16
-# Value of the lowest stored bit. It is so small that the stored floats do not change the norm of a model.
+# Value of the lowest stored bit. The value is so small that the stored floats do not change the norm of a model.
 UNIT = 2.0**-60
 FIRST = 1 << BITS  # Added to the stored bits, so that no float is 0.
 

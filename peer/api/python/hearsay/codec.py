@@ -111,8 +111,8 @@ class Codec:
         return self._left
 
     def encode(self, x: Any, x_hat: Any = None, seed: int = 0, round: int = 0) -> bytes:
-        """Returns the message for x - x_hat, or for x if there is no x_hat. Changes neither: call add() with the message
-        and x_hat.
+        """Returns the message for x - x_hat, or for x if there is no x_hat. Changes neither x nor x_hat: to update
+        x_hat, call add() with the message.
 
         Random choices are a function of seed and round, each in [0, 2^64). NotFiniteError if the difference has a NaN or
         an infinity, or if its square overflows.

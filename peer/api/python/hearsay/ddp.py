@@ -190,8 +190,8 @@ def ddp_hook(spec: str, *, group: Optional[Any] = None, seed: int = 0,
     spec            codec, as in hearsay.Codec, applied to each bucket of gradients; equal at all processes
     group           process group that can gather bytes on the CPU (gloo), the same as DDP's; None: the default group
     seed            seed of random choices, which differ by process, bucket and step
-    error_feedback  add the part of a gradient that a message does not transfer to the next gradient. Without this,
-                    training with biased codecs stalls
+    error_feedback  add the part of a gradient that a message does not transfer to the next gradient. Without
+                    error feedback, training with biased codecs stalls
 
     Supports float32, float16 and bfloat16 gradients on the CPU, with PyTorch 1.13 or later. Needs memory for two float32
     values per parameter.

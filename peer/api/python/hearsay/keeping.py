@@ -157,8 +157,8 @@ class Keeper:
         return [one for one in self._known if id(one) not in reached]
 
     def _find_schedulers(self) -> None:
-        """If `keep` does not name the optimizer's only scheduler, stores it under the name FOUND. Warns if there are several:
-        their order may differ after a restart."""
+        """If `keep` does not name the optimizer's only scheduler, stores it under the name FOUND. Warns if there are
+        several schedulers: their order may differ after a restart."""
         unnamed = self._unnamed()
         if len(unnamed) == 1 and FOUND not in self._things:
             self._things[FOUND] = _accessors(FOUND, unnamed[0])

@@ -212,8 +212,8 @@ def _collect(answers: List[Any], processes: List[Any], others: bool, spawned: bo
 
 
 def _end(processes: List[Any], early: bool) -> None:
-    """Waits until all processes have ended. `early`: asks them to leave first. A process that takes too long is killed. A
-    second Ctrl-C kills all processes.
+    """Waits until all processes have ended. `early`: asks the processes to leave first. A process that takes too long is
+    killed. A second Ctrl-C kills all processes.
     """
     begun = [one for one in processes if one.pid is not None]
     end = time.monotonic() + (LEAVE_S if early else END_S)

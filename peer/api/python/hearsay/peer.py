@@ -15,7 +15,7 @@ Turns of program and library, which use the model alternately ("yours": the prog
                      +------- wait(), step() <------+  (pending: the library still has the model)
 
 While step() exchanges, the library uses the model, and the program must not change it. At all other times the program
-may.
+may change the model.
 """
 import ctypes
 import dataclasses

@@ -46,7 +46,8 @@ class _World:
         self.n_gone = 0  # Number of threads whose call of `train` has ended.
 
     def open(self, rank: int, handle: Any) -> int:
-        """Replaces hearsay_open(): waits until all ranks have called connect(). The last one opens the simulation."""
+        """Replaces hearsay_open(): waits until all ranks have called connect(). The last rank to call connect() opens
+        the simulation."""
         with self.changed:
             if rank in self.handles:
                 raise HearsayError("hearsay.simulate: found a second connect() of this peer, expected one")

@@ -3,7 +3,7 @@
     figure(width, height, style)   an empty figure in inches, and its axes
     curves(...), bars(...), graph(...)    draw into axes
     log_axis(...), label_points(...)      a logarithmic axis; labels of points that do not overlap
-    page_svg(figure, prefix)       SVG text for an HTML page that may have other figures. Its colours are CSS variables
+    page_svg(figure, prefix)       SVG text for an HTML page that may have other figures. The colours are CSS variables
     file_svg(figure, title)        the text of an SVG file that has a light and a dark mode
     render(figure, format)         the bytes of a PNG, SVG or PDF file
 

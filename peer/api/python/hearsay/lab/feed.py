@@ -211,7 +211,7 @@ def follow(path: str, sink: Sink, every_s: float = 1.0, limits: Limits = LIMITS,
     """Send the rows of a run to the sink while the files grow, then the final results. Returns True when the run has ended.
 
     An interrupted run writes no summary.json. The function therefore returns False if no file has grown for `idle_s` seconds.
-    The time begins when the first metrics.jsonl exists. 0: no limit.
+    The idle time begins when the first metrics.jsonl exists. `idle_s` 0: no limit.
     """
     follower = Follower(path, limits)
     ended = False
@@ -246,7 +246,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def feed(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int], Sink]) -> int:
-    """Send the runs of a command line to sinks. make(run, label, number of runs) makes a sink. Run None: it will be followed."""
+    """Send the runs of a command line to sinks. make(run, label, number of runs) makes a sink. Its argument `run` is None
+    if the run is followed while it is in progress."""
     if not 0.01 <= arguments.every <= 3600:
         raise InputError(f"--every {arguments.every}: expected 0.01 to 3600 seconds")
     if not 0 <= arguments.idle <= 1e9:

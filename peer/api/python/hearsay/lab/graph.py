@@ -19,7 +19,7 @@ _SPEC = re.compile(r"edges:[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*|(?!edges)[a-z][a-z-]*(
 
 
 class NoGraph(Exception):
-    """Raised if no graph can be drawn. Its text is the reason; "" for a run without a graph."""
+    """Raised if no graph can be drawn. The text of the exception is the reason; "" for a run without a graph."""
 
 
 def n_members(run: Run) -> int:

@@ -231,7 +231,7 @@ class Peer:
         return _first_of(summary, float(rows[-1]) if len(rows) > 0 else NAN)
 
     def figure(self, name: str) -> float:
-        """A number of its summary.json, by SUMMARY; NaN: unknown."""
+        """The number `name` of summary.json, a name in SUMMARY. NaN: unknown."""
         return NAN if self.figures is None else self.figures[name]
 
     @property
@@ -288,7 +288,7 @@ class Run:
         return int(code) if math.isfinite(code) else None
 
     def figure(self, name: str) -> float:
-        """A number of its summary.json, by SUMMARY; NaN: unknown."""
+        """The number `name` of summary.json, a name in SUMMARY. NaN: unknown."""
         return NAN if self.figures is None else self.figures[name]
 
     @property
@@ -565,7 +565,8 @@ class Table:
         self._next = Start(-1, 0.0, 0.0, 0.0, True)  # Total seconds and bytes up to the last row, for the next start of the peer.
 
     def take(self, line: bytes) -> bool:
-        """Read one line of metrics.jsonl. True: it is the row of a round. False: it marks a start. ValueError: a field is wrong."""
+        """Read one line of metrics.jsonl. True: the line is the row of a round. False: the line marks a start. ValueError:
+        a field is wrong."""
         fields = parse_object(line)
         if fields.get("start") is True:
             self._take_start(fields)
@@ -930,7 +931,8 @@ def _seed_places(path: str, limits: Limits) -> List[Tuple[str, ...]]:
 
 
 def _experiment_labels(path: str, places: Sequence[Tuple[str, ...]], is_only: bool) -> List[str]:
-    """The label of each directory in `places`, such as "ARM, seed 1". If two would be equal, they also name learning rate or `path`."""
+    """The label of each directory in `places`, such as "ARM, seed 1". If two labels would be equal, they also name learning
+    rate or `path`."""
     # compare and sweep make a lock file in their --out directory only, not in directories below it.
     is_out = is_only and os.path.exists(os.path.join(path, ".lock"))
     whole = [((_label(path),) if not is_out or len(place) == 1 else ()) + place for place in places]

@@ -3,8 +3,8 @@
     check    hearsay COMMAND flags --check   before the first run: refuses wrong flags, and finds finished runs
     run      hearsay COMMAND flags           runs the others, at most `jobs` at a time
 
-A run writes its results to its --out directory. Its stderr goes to a log file. SIGINT, SIGTERM and SIGHUP are forwarded to the
-runs, and no run starts after such a signal. The runs end when this process ends, even if it is killed.
+A run writes its results to its --out directory. The stderr of a run goes to a log file. SIGINT, SIGTERM and SIGHUP are
+forwarded to the runs, and no run starts after such a signal. The runs end when this process ends, even if it is killed.
 """
 import ctypes
 import dataclasses
@@ -103,7 +103,8 @@ class Runner:
     def __init__(self, signals: Signals, path: str, command: str, jobs: int, source: str = "") -> None:
         self.signals, self.path, self.command, self.jobs = signals, path, command, jobs
         self.source = source  # Name of the settings file, shown in errors.
-        self.guard: Callable[[], None] = lambda: None  # Called between polls while jobs run. Its exceptions stop the jobs.
+        # Called between polls while jobs run. An exception of this function stops the jobs.
+        self.guard: Callable[[], None] = lambda: None
         self.environment = program.environment()
         # If several simulations run in parallel, each gets one thread. The number of threads does not change the
         # results. The flag --threads overrides the environment variable HEARSAY_THREADS.
@@ -242,7 +243,8 @@ def _is_locked(directory: str) -> bool:
 
 
 class Lock:
-    """The lock of an --out directory. Makes the directory if necessary. Held until close() or the end of the process."""
+    """The lock of an --out directory. Makes the directory if necessary. The lock is held until close() or the end of the
+    process."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory

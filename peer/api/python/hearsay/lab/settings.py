@@ -357,7 +357,7 @@ def check_key(key: str, where: str, command: str, flags: Sequence[str], own: Seq
 
 
 def _top(settings: Sequence[Setting], key: str) -> Optional[Setting]:
-    """The setting of a key by --set, otherwise the one at the top of the settings file. None: there is neither."""
+    """The setting of a key by --set, otherwise the one at the top of the settings file. None: the key is set in neither place."""
     found = [one for one in settings if one.key == key and one.section is None]
     return found[-1] if found else None
 

@@ -44,7 +44,7 @@ class Sink(Protocol):
         """The peer will repeat this step and later ones, so earlier values of these steps are no longer valid."""
 
     def close(self, failed: bool = False) -> None:
-        """Store all metrics and end. `failed`: an error ended the feed early."""
+        """Store all metrics and close the sink. `failed`: an error ended the feed early."""
 
 
 def _number(value: Any) -> float:
@@ -118,13 +118,13 @@ class TensorBoard:
         writer.flush()
 
     def restart(self, peer: str, step: int) -> None:
-        """Prepare for steps that the peer repeats (Sink.restart)."""
+        """Prepare for a restarted peer that repeats steps (Sink.restart)."""
         self._scalars.restart(peer, step)
         if peer in self._writers:
             self._writers[peer].restart(time.time(), step)
 
     def close(self, failed: bool = False) -> None:
-        """Store all metrics and end (Sink.close)."""
+        """Store all metrics and close the sink (Sink.close)."""
         for file in self._files:
             file.close()
         self._files, self._writers = [], {}
@@ -156,11 +156,14 @@ class WandB:
             self._run.log(values)
 
     def restart(self, peer: str, step: int) -> None:
-        """Prepare for steps that the peer repeats (Sink.restart). W&B keeps the earlier values, so a repeated step has two values."""
+        """Prepare for a restarted peer that repeats steps (Sink.restart).
+
+        W&B keeps the earlier values, so a repeated step has two values.
+        """
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
-        """Store all metrics and end (Sink.close)."""
+        """Store all metrics and close the sink (Sink.close)."""
         self._run.finish(exit_code=int(failed))
 
 
@@ -208,11 +211,14 @@ class MLflow:
             self._client.log_batch(self._run, metrics=batch)
 
     def restart(self, peer: str, step: int) -> None:
-        """Prepare for steps that the peer repeats (Sink.restart). MLflow keeps the earlier values, so a repeated step has two values."""
+        """Prepare for a restarted peer that repeats steps (Sink.restart).
+
+        MLflow keeps the earlier values, so a repeated step has two values.
+        """
         self._scalars.restart(peer, step)
 
     def close(self, failed: bool = False) -> None:
-        """Store all metrics and end (Sink.close)."""
+        """Store all metrics and close the sink (Sink.close)."""
         self._flush()
         self._client.set_terminated(self._run, status="FAILED" if failed else "FINISHED")
 
