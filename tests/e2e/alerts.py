@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests of the alert rules in deploy/monitoring/alerts.yml, for `promtool test rules`.
 
-  alerts.py RULES     prints a test file. Each test case is half an hour of the metrics of one peer, named a
+  alerts.py RULES     prints a test file. Each test case is half an hour of the metrics of one peer with the name "a".
 
 Each case lists its differences from a healthy peer (WELL), and the alerts that must fire at its end. No other alert may fire.
 """

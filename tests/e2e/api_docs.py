@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares the reference of libhearsay with its header: api_docs.py HEADER MAN [HTML]. Prints one line per difference.
 
-Each function that the header declares must have a manual page and an entry in the HTML page. Both have the text of the
-function's comment, describe its errors, and link to the rules for all functions on threads, errors and memory.
+Each function that the header declares must have a manual page and an entry in the HTML page. The manual page and the
+HTML entry have the text of the function's comment, describe its errors, and link to the rules for all functions on
+threads, errors and memory.
 """
 import html
 import os

@@ -17,7 +17,7 @@ for way in sim local; do
 done
 
 # With a learning rate of 1000 the loss grows without bound. The run returns once to the model of an earlier round, diverges
-# again, and ends early. The model that it stores is from before the divergence.
+# again, and ends early. The stored model is from before the divergence.
 for way in sim local; do
     bounded "$HEARSAY" $way --peers 3 --model lenet5 --data glyphs --rounds 1000 --lr 1000 --seed "$seed" \
         --out "$way-early" --json >early.out 2>early.err </dev/null

@@ -37,7 +37,7 @@ while IFS=$'\t' read -r command name default; do
 done <defaults.txt
 check "each default is a value that its option takes$bad" [ -z "$bad" ]
 
-# --print-config prints the defaults as comments. A default may have quotes there.
+# --print-config prints the defaults as comments. A default in such a comment may have quotes.
 bad=
 for command in train local peer sim; do
     key=()

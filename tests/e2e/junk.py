@@ -2,8 +2,8 @@
 """An attacker without the cluster key: junk.py PORT COUNT [SEED].
 
 Opens COUNT connections, a few at a time. On each connection the attacker sends random bytes: none, one, as many as the
-first handshake message has, or many more. Prints the number of bytes that the peer sent back. Exits with 1 if this number
-is not 0.
+first handshake message has, or many more. Prints the number of bytes that the peer sent back. Exits with 1 if the peer
+sent any byte back.
 """
 import random
 import socket
@@ -54,8 +54,8 @@ def main():
         if len(held) >= AT_ONCE:
             first, length = held.pop(0)
             if length < 48 and i % 100:
-                # The first handshake message has 48 bytes. The peer waits for the rest of a shorter one until its deadline.
-                # To save time, the attacker closes most of these connections first.
+                # The first handshake message has 48 bytes. The peer waits until its deadline for the rest of a shorter
+                # message. To save time, the attacker closes most of these connections first.
                 first.close()
             else:
                 got += answer_of(first)

@@ -121,7 +121,8 @@ kill -KILL "$parent"
 wait "$parent" 2>/dev/null
 forget "$parent"
 kill -CONT "${children[@]}"
-# The children of a killed parent end a short time after it. A new start must wait for them, and must not fail.
+# The children of a killed parent end a short time after it. A new start of the command must wait for these
+# children, and must not fail.
 ends "killed and started again" 0 'everything in killed$' local --peers 3 "${several[@]}" --out killed --json
 cp ends.out killed.out
 for i in 0 1 2; do
@@ -249,7 +250,7 @@ check "  all rounds have a line" eval \
 check "  and prints no other message about them" [ "$(grep -c 'metrics.jsonl' part.err)" = 2 ]
 
 # metrics.jsonl cannot be written until the end of the run. The peer stores its model and waits for space for the lines.
-# In this run the lines need more space than the model.
+# In this run the lines of metrics.jsonl need more space than the model.
 small=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 500 --local-steps 100 --checkpoint off --seed "$seed")
 start lasting "$HEARSAY" peer "${small[@]}" --name lasting --out lasting
 pid=$started

@@ -85,7 +85,8 @@ mkdir bin && ln -s "$HEARSAY" bin/hearsay
 # Kubernetes mounts the key from a secret volume, in which the group of the pod may read all files.
 chmod 440 cluster.key
 
-# start_pod I ADDRESS: starts pod I in the background, and adds its address to the name server. Its process id is ${pod[I]}.
+# start_pod I ADDRESS: starts pod I in the background, and adds its address to the name server. The process id of the pod is
+# ${pod[I]}.
 start_pod()
 {
     local i=$1 h=hs$$-$1

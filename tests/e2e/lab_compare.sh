@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/e2e/lab_compare.sh -- hearsay-lab compare: runs arms and seeds from one file, continues after a kill. Its
-# output must have the values in the files of its runs.
+# tests/e2e/lab_compare.sh -- hearsay-lab compare: runs arms and seeds from one file, continues after a kill. The
+# output of the comparison must have the values in the files of its runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -144,7 +144,8 @@ HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -
 pid=$started
 check "another long run trains" wait_until 60 eval 'ls gone/*/*/seed-1/peer-0/metrics.jsonl 2>/dev/null | grep -q .'
 inner=$(children_of "$pid")
-# mv removes the directory in one step. While rm runs, the run could make new files in it.
+# mv removes the directory in one step. While rm runs, the run could make new files in the
+# directory.
 mv gone trash
 finish "$pid" 30
 check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \

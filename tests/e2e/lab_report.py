@@ -139,7 +139,7 @@ def expected_of_run(path):
         return None
     own = [load(os.path.join(d, "summary.json")) for _, d in peers_of(path)]
     if not any(own):
-        own = end["peers"]  # Values per peer. The summary of `sim` has none.
+        own = end["peers"]  # For `sim`, the peers have no summaries: the summary of the run has the values of each peer.
     simulated = "simulated_s" in end
     return {
         "accuracy_min": end["accuracy_min"],

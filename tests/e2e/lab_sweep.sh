@@ -144,7 +144,8 @@ HEARSAY_LIBRARY=$library PYTHONPATH=$root/peer/api/python start gone "$python" -
 pid=$started
 check "another run trains" wait_until 30 round_at_least gone/rounds=200000/seed-1/peer-0/metrics.jsonl 50
 inner=$(children_of "$pid")
-# mv removes the directory in one step. While rm runs, the run could make new files in it.
+# mv removes the directory in one step. While rm runs, the run could make new files in the
+# directory.
 mv gone trash
 finish "$pid" 30
 check "--out is deleted: exit code 1 and an error: $(tail -n 1 gone.err)" eval \

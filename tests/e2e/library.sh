@@ -17,7 +17,7 @@ check "the example builds as its comment says" \
 read -r port_0 port_1 < <(free_ports 2)
 at=127.0.0.1:$port_0
 
-# peer N ROUNDS: starts peer N in the background. Its process id is $started.
+# peer N ROUNDS: starts peer N in the background. The process id of the peer is $started.
 peer()
 {
     local port=port_$1

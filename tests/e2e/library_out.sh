@@ -15,7 +15,7 @@ cc -I"$root/peer/api" "$root/tests/examples/least_squares.c" -L"$build" -lhearsa
 # shellcheck disable=SC2034 # The variables are used by name: port_N and page_N for peer N.
 read -r port_0 port_1 page_0 page_1 < <(free_ports 4)
 
-# peer N ROUNDS: starts peer N in the background. Its process id is $started.
+# peer N ROUNDS: starts peer N in the background. The process id of the peer is $started.
 peer()
 {
     local port=port_$1 page=page_$1

@@ -66,8 +66,8 @@ begun()
     ! alive "$parent" || round_at_least "$1/peer-0/metrics.jsonl" 5
 }
 
-# endless NAME: starts a run that does not end by itself, and waits for its first rounds. Its process ids are $parent and
-# ${children[@]}.
+# endless NAME: starts a run that does not end by itself, and waits for its first rounds. The process ids of the run are
+# $parent and ${children[@]}.
 endless()
 {
     start "$1" "$HEARSAY" local --peers 4 --model logreg --data glyphs --rounds 10000000 \

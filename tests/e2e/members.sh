@@ -161,7 +161,7 @@ found_out()
         a.err b-third.err c.err
 }
 # First case: the process with the copied identity contacts only peer a, which has a session with the original. Second case:
-# it also contacts the original.
+# the process also contacts the original.
 for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
     rm -rf copy
     mkdir copy

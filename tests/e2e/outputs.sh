@@ -209,7 +209,8 @@ for option in "sim --peers 2 --scenario" "sim --peers 2 --topology edges:" "sim 
     done
 done
 
-# If a directory has the name of an output file, the run would fail only at its end. It must be refused at the start.
+# If a directory has the name of an output file, the run would fail only at its end. Such a directory must be refused
+# at the start.
 for file in run.txt summary.json model.safetensors metrics.jsonl promise; do
     rm -rf held && mkdir -p "held/$file"
     for c in "train" "peer --key piped.key --listen 127.0.0.1:0"; do

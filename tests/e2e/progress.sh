@@ -11,7 +11,8 @@ run=(--model mlp:784-32-10 --data glyphs --batch 50 --seed "$seed")
 
 plain() { ! grep -q "$(printf '[\033\r]')" "$1"; }
 
-# on_terminal NAME COMMAND: runs a command in a terminal of 132 columns. Its output is in NAME.screen.
+# on_terminal NAME COMMAND: runs a command in a terminal of 132 columns. The output of the command is
+# in NAME.screen.
 on_terminal()
 {
     TERM=${3-xterm} script -qec "stty cols 132 rows 20; exec $2" "$1.screen" >/dev/null 2>&1 </dev/null

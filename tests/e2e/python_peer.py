@@ -535,7 +535,8 @@ def marking(rank, connect, marks, deaf=False):
 
 
 def interrupted(deaf, *kills):
-    """Interrupts local() with three ranks by the signals `kills`. Returns their directories and the time that it took."""
+    """Interrupts local() with three ranks by the signals `kills`. Returns the directories of the ranks, and the time
+    until local() ended."""
     directory, marks = tempfile.mkdtemp(), tempfile.mkdtemp()
 
     def press():

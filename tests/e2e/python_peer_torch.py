@@ -868,7 +868,7 @@ def check_unseeded():
 
 
 def check_torchrun():
-    """One rank of torchrun. (python_peer.sh starts it.)"""
+    """One rank of torchrun. (python_peer.sh starts the ranks.)"""
     model = Tied()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     with hearsay.torchrun(model, optimizer, rounds=5, compress="none", timeout=120) as peer:

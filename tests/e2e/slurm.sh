@@ -53,7 +53,7 @@ wait_until 30 idle
 [ "$(sinfo -h -o %T 2>sinfo.err)" = idle ] \
     || skip "Slurm does not run here: $(tail -n 1 slurmd.err slurmctld.err | grep -m 1 error)"
 
-# submit FLAG...: submits a job. Its number is $job.
+# submit FLAG...: submits a job. The number of the job is $job.
 submit()
 {
     job=$(HEARSAY=$HEARSAY PORT=$peers_port sbatch --parsable --ntasks 4 --overcommit --time 10 -o job.log \

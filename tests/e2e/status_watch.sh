@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/e2e/status_watch.sh -- hearsay status --watch: successive pages show peers that join, train, are silent, leave and
-# come back, with the values of the peers. On a terminal it uses a separate screen; elsewhere it prints no escape
-# sequences.
+# come back, with the values of the peers. On a terminal --watch uses a separate screen; elsewhere it prints no
+# escape sequences.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin

@@ -37,7 +37,7 @@ def read(path):
 def main():
     directory, label, arm = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     train, test = (read(os.path.join(directory, name)) for name in ("train.csv", "test.csv"))
-    if len(train[0]) == 5:  # Only the table in gaps/ has five columns. Its first line is a header.
+    if len(train[0]) == 5:  # Only the table in gaps/ has five columns. The first line of this table is a header.
         train = train[1:]
     label %= len(train[0])
     others = [i for i in range(len(train[0])) if i != label]

@@ -8,7 +8,8 @@
 fresh_begin trixie
 
 follow_pages trixie
-# More cases run in Debian 12. In Debian 13 a few are enough to find errors of other compilers or libraries.
+# More cases run in Debian 12. In Debian 13 a few cases are enough to find errors of other compilers or
+# libraries.
 check "tests/run --quick" types "TEST_SHARE=20 tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 

@@ -50,7 +50,7 @@ for way in sim local; do
     ends "$way --final-drift 0" unasked.out 0 "not-requested 0 3/3  exact"
 done
 
-# ---- A run of one peer ends in consensus. If it is stopped, it claims no consensus. ----
+# ---- A run of one peer ends in consensus. A stopped run claims no consensus. ----
 
 "$HEARSAY" key new cluster.key 2>keygen.err
 bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out alone \
