@@ -11,8 +11,8 @@ and everything is removed with the namespaces:
 The rate of links is limited, so that links and not CPU cores determine the time of a round. If the machine has control
 groups (cpu, version 1), one per host limits the CPU time of its peer. Needs root, ip, tc and nft.
 
-A cut is a drop rule of nftables in the host's namespace. For TCP it is like an unplugged cable: no reset, only silence,
-and retransmissions at growing intervals.
+A cut is a drop rule of nftables in the host's namespace. For TCP a cut is like an unplugged cable: no reset, only
+silence, and retransmissions at growing intervals.
 """
 import atexit
 import json

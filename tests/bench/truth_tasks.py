@@ -25,10 +25,10 @@ CODECS = (DENSE, "fp16", "qsgd:4", "sign", "tern", "topk:0.1+qsgd:4", "topk:0.05
           "topk:0.01+qsgd:4", "lowrank:2", "auto")
 LOCAL_STEPS = (1, 4, 10)
 SEEDS = (1, 2)
-# The number of local steps of a task is a multiple of this number. Every number of local steps per round divides
-# it.
+# The number of local steps of a task is a multiple of this number. Every number of local steps per round divides this
+# number.
 STEPS_UNIT = 20
-# Steps of the warm-up, at most a tenth of all steps. With H = 1 these are the defaults of the program.
+# Steps of the warm-up, at most a tenth of all steps. With H = 1, this number of steps is the program's default.
 WARMUP = 100
 
 
