@@ -19,7 +19,8 @@ needs_built($<TARGET_FILE:libhearsay> COMPONENT library)
 needs_built($<TARGET_FILE:libhearsay> COMPONENT development)   # The link libhearsay.so of the component `development` points to this file.
 needs_built(${PROJECT_BINARY_DIR}/libhearsay.a COMPONENT development)
 
-# Installing makes the completion script, which the program prints, and the compressed texts. A build needs neither.
+# Installing makes the completion script, which the program prints, and the compressed texts. The build itself needs
+# neither of these files.
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "cross-compiling: no completion is installed")
 else()

@@ -88,7 +88,8 @@ bounded()
     timeout -k 5 $((120 * patience)) "$@"
 }
 
-# start LOG COMMAND...: starts a command in the background, with its output in the file LOG. Its process id is $started.
+# start LOG COMMAND...: starts a command in the background, with its output in the file LOG. The process id of the
+# command is $started.
 start()
 {
     local log=$1
@@ -160,8 +161,8 @@ echoed()
     done
 }
 
-# finish PID SECONDS: waits for the end of a process. Its exit code is in $code. A process that takes too long is killed,
-# and $code is 124.
+# finish PID SECONDS: waits for the end of a process. The exit code of the process is in $code. A process that takes too
+# long is killed, and $code is 124.
 finish()
 {
     if ! wait_until "$2" none_alive "$1"; then

@@ -67,8 +67,8 @@ docker_base_tar()
     echo "$tar"
 }
 
-# bare_tree TAR: unpacks a bare Debian into ./tree, for the function `inside`. Packages that apt downloads there are kept next
-# to the tar file.
+# bare_tree TAR: unpacks a bare Debian into ./tree, for the function `inside`. Packages that apt downloads in ./tree are
+# kept next to the tar file.
 bare_tree()
 {
     bare_kept=${1%.tar}-archives

@@ -30,7 +30,7 @@ node_base='peer/node peer/run gossip/mixers gossip/exchange gossip/members gossi
 node_modules='peer/node/finish peer/node/membership peer/node/session peer/node/join peer/node/edge peer/node/step peer/node/result'
 
 # sees FOLDER: sets $rooms to the folders whose headers FOLDER may include, in addition to its own. The lowest layer comes
-# first. There are no cycles. Fails if the folder is not in the table.
+# first. The includes between folders form no cycles. Fails if the folder is not in the table.
 sees()
 {
     rooms=
@@ -177,8 +177,8 @@ banned()
 
 # ---- Checks of all files, in one process. ----
 
-# check_files: prints the violations of the files on stdin. A line there is "FILE<tab>headers<tab>hidden<tab>calls". If the
-# last three fields are empty, only the form of the file is checked.
+# check_files: prints the violations of the files on stdin. A line on stdin is "FILE<tab>headers<tab>hidden<tab>calls". If
+# the last three fields are empty, only the form of the file is checked.
 check_files()
 {
     awk -F '\t' '
@@ -258,8 +258,8 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
 done
 
 # A header *_state.h defines the state of a module. Only .c files of the same folder include such a header. Exceptions are
-# peer/node/state.h, which holds pointers, and the unit tests below, which build or read such a state. The list should
-# become empty.
+# peer/node/state.h, which holds pointers, and the unit tests below, which build or read such a state. The list of
+# exceptions should become empty.
 state_tests='tests/unit/(node_callback.c|node_connection_diagnostics.c|node_hostile_world.h|node_membership_log.c|node_round_quorum.c)'
 strangers=$(grep -nE '^[[:space:]]*#[[:space:]]*include "peer/node/.*_state\.h"' {peer,tests}/*/*.[ch] {peer,tests}/*/*/*.[ch] /dev/null \
     | grep -vE "^$state_tests:" | awk -F '[:"]' '{ a = $1; b = $4; sub(/\/[^\/]*$/, "", a); sub(/\/[^\/]*$/, "", b); if (a != b || $1 ~ /h$/) print }')

@@ -7,10 +7,10 @@ The modules of tests/pytorch_models.py are run in double precision, so that only
 and inputs are computed from a hash of a tensor's name and an element's index. tests/unit/nn_golden.c computes the same
 hash as key() and unit() here.
 
-If a ReLU or max-pool decides differently in float32 and in double, whole gradients differ. With half a million of them,
-some decision is always close. Of --tries salts of the hash, the script therefore uses the one whose closest decision
-is farthest from a tie, and prints it. The script also prints the errors of PyTorch's own float32 results in units of
-the test's tolerances, which are at least ten times these errors.
+If a ReLU or max-pool decides differently in float32 and in double, whole gradients differ. With half a million
+decisions, one of them is always close to a tie. Of --tries salts of the hash, the script therefore uses the one whose
+closest decision is farthest from a tie, and prints it. The script also prints the errors of PyTorch's own float32
+results in units of the test's tolerances, which are at least ten times these errors.
 """
 import argparse
 import math
