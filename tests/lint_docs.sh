@@ -45,7 +45,8 @@ prose()
     awk '/^```/ { block = !block; next } !block' "$1"
 }
 
-# anchors PAGE: prints the anchors of a page's headings: lower case, hyphens instead of blanks, no punctuation.
+# anchors PAGE: prints the anchors of the headings of a page: lower case, hyphens instead of blanks, no
+# punctuation.
 anchors()
 {
     prose "$1" | sed -nE 's/^#{1,6} +//p' | tr 'A-Z ' 'a-z-' | tr -d '][!"#$%&'\''()*+,./:;<=>?@\\^`{|}~'

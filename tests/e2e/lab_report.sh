@@ -117,7 +117,7 @@ check "  a run without results is skipped, with a note" eval '[ "$(wc -l <compar
 lab report swept/lr=0.01/seed-1.log >file.out 2>file.err
 check "a file alone is refused" eval '[ "$(cat file.err)" = "hearsay-lab: swept/lr=0.01/seed-1.log: found a file, expected a directory that a run has written with --out" ]'
 
-# ---- The notebook runs ----
+# ---- The example notebook (tests/examples/lab.ipynb) can be run ----
 
 mkdir book
 for graph in ring torus; do

@@ -95,7 +95,7 @@ check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
 endless hungup
-# Like a terminal that is closed, the script sends SIGHUP to the parent and to all children.
+# As a closing terminal does, the script sends SIGHUP to the parent and to all children.
 kill -HUP "$parent" "${children[@]}"
 check "SIGHUP to all: the parent ends" wait_until 60 none_alive "$parent"
 check "  and no child is alive" wait_until 60 none_alive "${children[@]}"

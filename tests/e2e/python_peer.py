@@ -635,10 +635,10 @@ def check_stdin():
 
 
 def check_progress():
-    """Progress lines are printed every few seconds and say what the peer waits for. With progress=False there are no
-    progress lines.
+    """Progress lines are printed every few seconds and say what the peer waits for.
 
-    A write error has no effect.
+    With progress=False there are no progress lines.
+    An error while progress is written has no effect on the training.
     """
     f = {"w": np.zeros(3, np.float32)}
 
@@ -784,7 +784,7 @@ def leaving_out(rank, connect):
 def check_absent():
     """If a rank returns without connect(), the error names it, and no rank waits for it.
 
-    If min_peers does not need the rank, there is no error.
+    If `min_peers` is so small that the run starts without this rank, there is no error.
     """
     error = raises(hearsay.LocalError, "returned without connect()", lambda: hearsay.local(3, leaving_out, rounds=5))
     assert error.rank == 1 and "3 peers" in str(error), error

@@ -300,7 +300,7 @@ def check_opaque_differs():
             model = Buffered(rank)
             if rank == 1:
                 model.perm = value
-            connect(model, timeout=30)  # The peer that is not refused waits for another peer.
+            connect(model, timeout=30)  # One of the two peers is refused. The other peer waits in vain, so it has a time limit.
 
         return train
 
@@ -447,7 +447,7 @@ def check_kinds():
 
 
 def check_places():
-    """Empty, frozen, strided and negated tensors work, and so does a single pattern instead of a list."""
+    """Empty, frozen, strided and negated tensors are accepted. `skip` also accepts a single pattern instead of a list."""
     model = nn.Sequential(nn.Linear(6, 5), nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last))
     model[0].weight = nn.Parameter(torch.randn(6, 5).t())
     model[0].bias.requires_grad_(False)
@@ -806,8 +806,9 @@ def check_keep_format():
 
 
 def check_keep_old():
-    """Checkpoints of an older version are pickles. Pickles that contain only data are read without
-    running code. All other pickles are refused.
+    """Checkpoints of an older version are pickles. Pickles that contain only data are read without running code.
+
+    All other pickles are refused.
     """
     def saved(what, save=torch.save):
         out = io.BytesIO()

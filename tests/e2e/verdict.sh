@@ -134,8 +134,8 @@ done
 
 # ---- Peers that are stopped by SIGSTOP. ----
 
-# While the other peers wait for a stopped peer, its name is printed. After --quorum-timeout the peer is killed and counts as
-# failed.
+# While the other peers wait for a stopped peer, they print the name of this peer. After --quorum-timeout the peer is killed
+# and counts as failed.
 start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --quorum-timeout 7 --out halted --json
 parent=$started
 check "three more" wait_until 60 all_started
