@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # Before setuptools 70.1, this class was in the package wheel.
+except ImportError:  # Before setuptools 70.1, bdist_wheel was in the package wheel.
     from wheel.bdist_wheel import bdist_wheel
 
 HERE = os.path.dirname(os.path.abspath(__file__))

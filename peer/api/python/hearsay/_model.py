@@ -390,7 +390,7 @@ class Model:
 BITS = 16
 # Value of the lowest stored bit. The value is so small that the stored floats do not change the norm of a model.
 UNIT = 2.0**-60
-FIRST = 1 << BITS  # Added to the stored bits, so that no float is 0.
+FIRST = 1 << BITS  # This value is added to the stored bits, so that no float is 0.
 
 
 def _pack(x: Any) -> Any:

@@ -246,8 +246,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def feed(arguments: argparse.Namespace, make: Callable[[Optional[Run], str, int], Sink]) -> int:
-    """Send the runs of a command line to sinks. make(run, label, number of runs) makes a sink. Its argument `run` is None
-    if the run is followed while it is in progress."""
+    """Send the runs of a command line to sinks. make(run, label, number of runs) makes a sink. `run` is None if the run
+    is followed while it is in progress."""
     if not 0.01 <= arguments.every <= 3600:
         raise InputError(f"--every {arguments.every}: expected 0.01 to 3600 seconds")
     if not 0 <= arguments.idle <= 1e9:

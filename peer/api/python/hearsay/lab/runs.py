@@ -330,7 +330,8 @@ class Progress:
         return f", {duration((time.monotonic() - self.begun) / now_done * (self.total - self.done))} left"
 
     def ended(self, text: str, before: bool = False, bad: bool = False) -> None:
-        """Report that a run has ended. `before`: in an earlier command. `bad`: print `text` even if stderr is a terminal."""
+        """Report that a run has ended. `before`: it ended in an earlier command. `bad`: print `text` even if stderr is a
+        terminal."""
         self.done += 1
         self.before += before
         if bad or not self.terminal:
