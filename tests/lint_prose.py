@@ -23,8 +23,6 @@ import sys
 
 LIMIT = 6.0  # Largest share of comments or paragraphs of a folder, in percent, that may have a trait of unclear prose.
 FEWEST = 20  # A folder with fewer comments has no row of its own: its comments count in the parent folder only.
-# Folders that are not checked yet: their comments will be rewritten when the protocol is.
-LATER = {"peer/node", "gossip/exchange"}
 
 OPENERS = """it its that those this-one these who whom whose whoever what nobody somebody anybody so-many so-much so-long so-far
 so-often the-same by of they them their and but nor or until-then then there where which as to-all ours with-it for-it"""
@@ -93,8 +91,6 @@ def main():
         text = path.read_text(encoding="utf-8", errors="replace")
         for line, body in (paragraphs if page else comments)(text):
             found = traits(body, page)
-            if not page and any(folder == x or folder.startswith(x + "/") for x in LATER):
-                continue
             for name in {folder, relative.parts[0] if len(relative.parts) > 1 else ".", "all"}:
                 counts[page][name].update(["n", *found, *(["any"] if found else [])])
             for name in found:

@@ -157,8 +157,8 @@ struct schedule_view
     /* Time for which this peer has had a model and enough members to begin, in microseconds. */
     int64_t gathered_us;
 
-    /* True: this peer waits for the round protocol (exchange of an all-reduce or parameter server),
-     * which has no result for this round yet (round_protocol.h). */
+    /* True: this peer waits for the round protocol (exchange of a mixer without edges), which has no
+     * result for this round yet (round_protocol.h). */
     bool waits_round;
     /* Round of the round protocol's latest result. It may be later than this peer's round. 0: there
      * is no result. */

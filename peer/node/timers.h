@@ -252,14 +252,13 @@
     TIMER(WAIT_LOG_ANSWER_US, 2 * 1000 * 1000,                                                     \
           "A neighbour that sends nothing for this time is reported as not answering.")            \
     TIMER(ROUND_PROTOCOL_STALL_US, 1000 * 1000,                                                    \
-          "If a round of a mixer without edges (such as allreduce) makes no progress for this "    \
-          "time, all members are asked again.")                                                    \
+          "If a round of a mixer without edges makes no progress for this time, all members are "  \
+          "asked again.")                                                                          \
     TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
-          "In a mixer without edges (such as allreduce), a request or a report may be repeated "   \
-          "after this time.")                                                                      \
+          "In a mixer without edges, a request or a report may be repeated after this time.")      \
     TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
-          "A new parameter server waits for reports of the members for this time, and then "       \
-          "asks the members that have not reported.")                                              \
+          "In a mixer with a server, a new server waits for reports of the members for this "      \
+          "time, and then asks the members that have not reported.")                               \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
           "The consensus phase of a peer with quorum ends after this time without progress, and "  \

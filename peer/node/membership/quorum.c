@@ -60,7 +60,7 @@ void quorum_close(struct quorum *q)
     free(q);
 }
 
-/* Returns whether a member counts as present. A member whose model is final counts even if it is
+/* Returns whether a member counts as present. A member with a final model counts even if it is
  * dead, because it has completed the run. */
 static bool lives(const struct member *m)
 {

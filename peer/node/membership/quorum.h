@@ -93,8 +93,8 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
  * the worst case. */
 uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter);
 
-/* Returns the smallest identity among the initial members that have not departed. NULL: there is
- * none. */
+/* Returns the smallest identity among the initial members that have not departed. NULL: all
+ * have departed. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
 /* Returns whether `m` is absent, and a present member has its name. A machine that lost its key

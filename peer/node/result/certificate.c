@@ -31,7 +31,7 @@ struct run_certificate
     uint32_t attempt;
     enum certificate_model model; /* State of this peer's model in the attempt `attempt`. */
     int64_t frozen_us;            /* Node time at which the model was frozen. */
-    int64_t wake_us;              /* Node time at which certificate_update() is due. */
+    int64_t wake_us;              /* Node time of the next call of certificate_update(). */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
 };

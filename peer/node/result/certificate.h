@@ -40,12 +40,12 @@ void certificate_forget(struct run_certificate *c);
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step. Coordinates a ballot if one is due, and lets the node mix again if the
+/* Called in each step. Coordinates the ballots at their times, and lets the node mix again if the
  * attempt was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
-/* These two functions handle the start and the end of a session with a peer. */
+/* Both functions handle the start and the end of a session with a peer. */
 void certificate_met(struct node *n, const struct link *l);
 void certificate_lost(struct node *n, const struct link *l);
 

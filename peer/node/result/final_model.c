@@ -15,7 +15,7 @@ struct final_model
     /* Wait after the next failed write, in microseconds. 0: no write has failed. */
     int64_t wait_us;
     int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
-    int64_t retry_us; /* Node time of the next write. 0: no write is due. */
+    int64_t retry_us; /* Node time of the next write. 0: no write is planned. */
 };
 
 struct final_model *final_model_open(void)

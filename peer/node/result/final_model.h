@@ -22,7 +22,7 @@
 struct node;
 
 enum final_model_state {
-    FINAL_MODEL_PENDING, /* There is no final model yet, or it is not stored yet. */
+    FINAL_MODEL_PENDING, /* The final model does not exist yet, or is not stored yet. */
     FINAL_MODEL_STORED,  /* The final model is stored, and the other peers are informed. */
     FINAL_MODEL_LOST     /* All writes failed until the time limit. The peer has failed. */
 };
@@ -42,7 +42,7 @@ void final_model_kept(struct node *n, const char *why);
 /* Called when the attempt of the finish protocol was aborted. The peer mixes again, and its next
  * final model replaces the stored one. */
 void final_model_reopen(struct node *n);
-/* Writes the model again if a write is due. Called in each step of the node. */
+/* Writes the model again at the time of the next write. Called in each step of the node. */
 void final_model_update(struct node *n);
 
 #endif

@@ -18,7 +18,7 @@ struct phases
     struct join *join;
     struct checkpoint *checkpoint;
     struct quorum *quorum;
-    /* Protocol by which an all-reduce or a parameter server combines models. */
+    /* Protocol by which a mixer without edges combines models. */
     const struct round_protocol *round_protocol;
 
     /* Phase of this peer. Never NODE_LEFT: when the node has ended, env->over is set instead. */
