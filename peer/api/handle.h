@@ -68,8 +68,8 @@ struct hearsay
     bool calls_back; /* True while a callback of the caller runs. */
     /* True after a call has reported to the caller that the run is over. */
     bool ended;
-    /* Values of the caller's last turn: the number of complete rounds of the run, and the number of
-     * local steps to do. */
+    /* Values from the last time that the caller got the tensors for local steps: number of complete
+     * rounds of the run, and number of local steps to do. */
     uint64_t round;
     uint32_t steps;
 
@@ -133,11 +133,12 @@ struct hearsay
     char run_text[WIRE_RUN_MAX + 1];
     uint64_t copied; /* Bytes copied between tensors and flat vector so far. */
     uint64_t n_rounds, seed;
-    /* Shard keys of the live members. hearsay_share() uses them to assign samples to members. */
+    /* One 64-bit key for each live member. hearsay_share() assigns samples to members by these
+     * keys. */
     uint64_t *keys;
     size_t n_keys;
-    /* own_key: shard key of this peer. shares: number of changes of the member list so far, the
-     * result of hearsay_shares(). */
+    /* own_key: this peer's key for the assignment of samples. shares: number of changes of the
+     * member list so far, the result of hearsay_shares(). */
     uint64_t own_key, shares;
     /* Copy of `run_text` for the caller: hearsay_run() returns a pointer to it. */
     char run_said[WIRE_RUN_MAX + 1];

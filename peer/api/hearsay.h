@@ -146,7 +146,8 @@ struct hearsay_option
     const char *values;   /* Form or choices of the value: "HOST:PORT,..." or "false|true". */
     const char *fallback; /* Default value of the option. NULL: none. */
     const char *about;    /* Meaning of the option, as one phrase. */
-    int needs_model;      /* 1: the option is allowed only with the option "model". 0: always. */
+    /* 1: the option is allowed only together with the option "model". 0: no restriction. */
+    int needs_model;
 };
 /* Writes the description of option number `i`, counted from 0, to `*out`. May be called from any
  * thread. Returns HEARSAY_OK, or HEARSAY_USAGE if there is no option `i` or `out` is NULL. */
@@ -502,9 +503,10 @@ enum { HEARSAY_CODEC_ERROR_MAX = 256 };
  * matches no layer has no effect. */
 struct hearsay_layer
 {
-    const char *name; /* Name that rules of a spec match. NULL: no rule matches. */
-    uint64_t rows;    /* Number of rows of the layer, such as output channels. 1 for a bias. */
-    uint64_t cols;    /* Number of floats per row. */
+    /* Name of the layer, for the rules of a codec spec. NULL: no rule matches the layer. */
+    const char *name;
+    uint64_t rows; /* Number of rows of the layer, such as output channels. 1 for a bias. */
+    uint64_t cols; /* Number of floats per row. */
 };
 
 /* Opens a codec. `spec` is a value of the option "compress", such as "topk:0.01+qsgd:4". `layers`
@@ -523,7 +525,8 @@ HEARSAY_EXPORT void hearsay_codec_close(struct hearsay_codec *c);
 HEARSAY_EXPORT const char *hearsay_codec_spec(const struct hearsay_codec *c);
 /* Returns the number of floats of the vector, or 0 if `c` is NULL. */
 HEARSAY_EXPORT size_t hearsay_codec_floats(const struct hearsay_codec *c);
-/* Returns the size of the longest possible message in bytes, or 0 if `c` is NULL. */
+/* Returns the size of the longest message that the codec can produce, in bytes, or 0 if `c` is
+ * NULL. */
 HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
 
 /* Encodes x - x_hat as a message of `*n` bytes in out[0..cap). `cap` must be at least

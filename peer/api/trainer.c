@@ -86,8 +86,8 @@ static void evaluate(void *self, const float *x, uint64_t max_samples,
             .loss = score.loss, .accuracy = score.accuracy, .n_samples = score.samples};
 }
 
-/* Stores the shard keys of the live members. hearsay_share() later computes this peer's share of
- * the samples from these keys. */
+/* Stores one 64-bit key for each live member. hearsay_share() later assigns the samples to the
+ * members by these keys. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct hearsay *h = self;

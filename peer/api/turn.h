@@ -43,10 +43,12 @@ struct turn
     bool leaving;   /* True after turn_leave(): the caller gets no more turns. */
     uint64_t round; /* While the turn is TURN_CALLER: number of complete rounds of the run. */
     uint32_t steps; /* While the turn is TURN_CALLER: number of local steps to do. */
-    bool handed;    /* While the turn is TURN_CALLER: true after turn_hand_over() was called. */
+    /* While the turn is TURN_CALLER: true once the caller has given the tensors back
+     * (turn_hand_over()). */
+    bool handed;
     /* While the turn is TURN_TESTS: number of samples to evaluate. 0: all samples. */
     uint64_t samples;
-    /* While the turn is TURN_TESTS: true if the evaluation gave a result. */
+    /* While the turn is TURN_TESTS: true if the caller's evaluation callback gave a result. */
     bool answered;
     /* did: result of the caller's local steps. score: result of the evaluation. */
     struct hearsay_did did;

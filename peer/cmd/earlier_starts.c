@@ -44,7 +44,8 @@ struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* Number of lines of this start that have been read. */
+    /* Number of lines read so far of those that one start of the process wrote. */
+    uint32_t n;
 };
 
 static struct start end_of(const struct lines *l)

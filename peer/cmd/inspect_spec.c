@@ -116,7 +116,7 @@ int cmd_inspect_spec(struct cmd_inspect *in, const struct options *o, const char
 {
     char why[MODEL_ERROR_MAX], kind[DATA_KIND_MAX];
     int norm = number_choice("batch|group|layer", options_text(o, "norm"));
-    /* --norm is one of the three words: the parser of options refuses any other value. */
+    /* The parser of options has already refused any value of --norm except these three words. */
     assert(norm >= 0);
     if (options_given(o, "norm") && !model_has_norm(spec))
         return cmd_fail(

@@ -210,7 +210,8 @@ static void wait_on(struct local *l)
     uv_timer_start(&l->wait, on_wait, ms, 0);
 }
 
-/* Starts the reports of peers that still run. Called when the run has ended for a peer. */
+/* Called when a peer has completed the run: begins to report, at growing intervals, which peers
+ * still run. */
 static void begin_to_wait(struct local *l)
 {
     if (l->over_ns != 0)
@@ -261,7 +262,8 @@ static void on_ended(void *self, uint32_t i)
                      more);
         l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
-        /* The run cannot begin without peer i, and the other peers would wait for it forever. */
+        /* If the run has not begun, it cannot begin without peer i: stop the other peers, which
+         * would wait forever. */
         if (!l->begun)
             uv_cluster_stop(&l->cluster);
     }

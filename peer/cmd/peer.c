@@ -394,7 +394,7 @@ static int read_data(struct peer *p)
     const char *spec = p->training.data_spec, *kind = given;
     uint64_t seed;
     if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
-        seed = 1; /* --seed was not given, and its default is 1. */
+        seed = 1; /* The option --seed was not given: its default is 1. */
     if (c->found) {
         kind = sgd_values(&c->run)->data;
         seed = c->run.seed;

@@ -328,8 +328,8 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out)
     *p = (struct cmd_progress){.out = out, .terminal = cmd_progress_terminal(out)};
 }
 
-/* Measures the rate by the round of the slowest peer. The round of a peer that has not reported yet
- * is not known: it is not 0 if the peer resumes a run. */
+/* Measures the rate by the round of the slowest peer, once every live peer has reported. Before its
+ * first report a peer's round is unknown: a peer that resumes a run does not begin at round 0. */
 static void measure_rate(struct cmd_progress *p, const struct whole *w, double seconds)
 {
     if (w->slowest != NULL && w->slowest->rounds > 0)

@@ -40,8 +40,8 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-/* Factor by which the consensus distance shrinks in the numbers of rounds that the command
- * prints. */
+/* The command prints the number of rounds in which the consensus distance shrinks by this
+ * factor. */
 static const double target = 1e3;
 
 /* Size of the deltas that peers send with one codec. */

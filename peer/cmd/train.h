@@ -77,8 +77,8 @@ struct cmd_train
     struct cmd_train_sums shown;
     /* Result of the last evaluation. n_samples 0: there was no evaluation yet. */
     struct trainer_report tested;
-    /* True if `tested` is the result of the present round, and is not in a line of metrics.jsonl
-     * yet. */
+    /* True if the evaluation `tested` was made in the present round, and no line of metrics.jsonl
+     * has it yet. */
     bool fresh;
     uint64_t begin_ns;
     struct cmd_progress progress;

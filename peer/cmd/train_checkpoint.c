@@ -159,7 +159,8 @@ void cmd_train_checkpoint_round(struct cmd_train *t)
     struct cmd_train_checkpoint *k = &t->keep;
     if (!k->writes || uv_hrtime() - k->last_ns < (uint64_t)k->files.every_us * 1000)
         return;
-    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Calls on_written() if the last write has ended. */
+    /* Calls on_written() if the write of the last checkpoint has ended. */
+    (void)uv_run(&k->loop, UV_RUN_NOWAIT);
     if (!uv_writer_busy(&k->writer) && t->round < t->run.rounds)
         write_one(t);
 }

@@ -155,8 +155,8 @@ void cmd_train_report_writer(struct cmd_train *t, bool news)
              t->lines.news);
 }
 
-/* Writes a line to metrics.jsonl. Before the first line of this process, also writes the line that
- * marks its start. */
+/* Writes a line to metrics.jsonl. Before its first line, this process also writes the line that
+ * marks the start of the process. */
 static void write_line(struct cmd_train *t)
 {
     uv_timeval64_t now;
@@ -169,8 +169,8 @@ static void write_line(struct cmd_train *t)
     json_decref(j);
 }
 
-/* The sums over steps start again from 0 after each line. The progress display shows the previous
- * sums until there are new ones. */
+/* The sums over local steps start again from 0 after each line of metrics.jsonl. Until there are
+ * new sums, the progress display shows the previous ones. */
 void cmd_train_write_line(struct cmd_train *t)
 {
     bool last = t->round == t->run.rounds;

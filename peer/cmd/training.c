@@ -396,8 +396,8 @@ void cmd_training_set_thread(struct cmd_training *t, uint32_t thread)
     t->sgd.config.scratch = of->scratch[thread];
 }
 
-/* Returns the configuration of the SGD trainer for a run. If t->of is set, the configuration points
- * to the data, model and scratch memory of that peer. */
+/* Returns the configuration of the SGD trainer for a run. If the peer `t` shares the data, model
+ * and scratch memory of another peer (t->of), the configuration points to those. */
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HISTORY_MAX = 1000 /* Largest number of points, including the newest. */ };
+enum { HISTORY_MAX = 1000 /* Largest number of stored rounds, including the newest. */ };
 
 /* Figures of one round, taken from struct node_progress. NaN: not known. */
 struct history_point
@@ -36,8 +36,11 @@ struct history
     struct history_point point[HISTORY_MAX];
     /* Number of points in `point`. */
     size_t n;
-    uint64_t thinned; /* Number of times that the stride has doubled. The stride is 2^thinned. */
-    /* Number of rounds that have been added to the current group of `stride` rounds. */
+    /* Number of times that the stride (rounds for each stored point) has doubled. The stride is
+     * 2^thinned. */
+    uint64_t thinned;
+    /* Number of rounds that were added so far to the group of rounds from which the next point is
+     * made. */
     uint64_t n_here;
     /* The round of the current group that will be stored: the last round with an evaluation, else
      * the last round. It becomes point[n] when the group is complete. */

@@ -35,7 +35,8 @@ struct routes_answer
     int place;
 };
 
-enum { ROUTES_KEPT = 2 /* Number of cache entries. routes_answer.place is below it. */ };
+/* Number of cache entries. routes_answer.place is less than this number. */
+enum { ROUTES_KEPT = 2 };
 
 /* Returns the index of the cache entry in which the answer to this request may be kept
  * (routes_answer.place). -1: the answer must not be kept. */

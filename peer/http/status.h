@@ -13,8 +13,8 @@ struct status_history
 {
     struct text points;
     size_t n; /* Number of points of the history that `points` contains. */
-    /* Value of history.thinned, the number of times that the history's stride has doubled, when the
-     * text was made. If history.thinned has changed since, the text is made again. */
+    /* Value of history.thinned when the text was made. If history.thinned has changed since, points
+     * were removed from the history, and the text is made again. */
     uint64_t thinned;
 };
 

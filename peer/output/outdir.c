@@ -499,8 +499,8 @@ int outdir_write_identity(const struct outdir *d, const char *text, char why[OUT
                : fail(why, err, "cannot write %.400s/%s: %s", d->path, run_file, strerror(-err));
 }
 
-/* Finds the end of the last complete line. `*end` is the file size, or less if a writer was killed
- * in the middle of a line. */
+/* Finds the end of the last complete line of the file `fd`. `*end` is the file size, or less if a
+ * writer was killed in the middle of a line. */
 static int end_of_lines(int fd, off_t *end)
 {
     char bytes[TAIL];

@@ -11,18 +11,19 @@
 /* A promise of the finish protocol, read from its file. */
 struct promise
 {
-    size_t n; /* Number of bytes of the promise. 0: no promise is stored. */
+    size_t n; /* Length of the promise in bytes. 0: no promise is stored. */
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX + 128];
 };
 
-/* Stores the n bytes of a promise as DIR/promise, atomically and durably. Returns 0 or a negative
- * errno. */
+/* Stores a promise of the finish protocol, n bytes, as DIR/promise, atomically and durably. Returns
+ * 0 or a negative errno. */
 __attribute__((warn_unused_result)) int promise_write(const char *dir, const uint8_t *bytes,
                                                       size_t n);
-/* Reads DIR/promise into *p. A missing file gives n = 0. If the file cannot be read or is too long,
- * *p becomes one byte, which is not a valid promise. */
+/* Reads the finish protocol's promise from DIR/promise into *p. A missing file gives p->n = 0. If
+ * the file cannot be read or is too long, *p becomes one byte, which is not a valid promise. */
 void promise_read(struct promise *p, const char *dir);
-/* Deletes DIR/promise, because the run in `dir` has finished. */
+/* Deletes DIR/promise, the promise of the finish protocol. Called when the run in `dir` has
+ * finished. */
 void promise_remove(const char *dir);
 
 #endif

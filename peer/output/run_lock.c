@@ -140,8 +140,9 @@ static void add_value(char why[RUN_IDENTITY_WHY_MAX], const struct line *l, size
         add_text(why, "...");
 }
 
-/* Adds one differing key with its two values to `why`. `there` or `here` is NULL if that text lacks
- * the key. Only the first RUN_IDENTITY_KEYS_SHOWN keys are added. */
+/* Adds one differing key with its two values to `why`. `there`, `here`: the key's line in run.txt
+ * and in the identity of this run. NULL: the text has no line with the key. Only the first
+ * RUN_IDENTITY_KEYS_SHOWN keys are added. */
 static void name_key(char why[RUN_IDENTITY_WHY_MAX], size_t n_before, const struct line *there,
                      const struct line *here)
 {

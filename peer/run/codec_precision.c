@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    NOMINAL_SIDE = 256, /* Side of the square sample tensor, in elements. */
+    /* Side of the square sample tensor, on which codecs are tested, in elements. */
+    NOMINAL_SIDE = 256,
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
@@ -23,8 +24,8 @@ static const double most_left_out = 0.1;
  * constant mixing (nn/train/decentlam.h). */
 static const double most_left_out_of_momentum = 0.006;
 
-/* Returns the shape of the sample tensor. It replaces the real model, because a run description
- * does not describe the model's tensors. */
+/* Returns the shape of the sample tensor, on which codecs are tested. The model's own tensors
+ * cannot be used, because a run description does not contain them. */
 static struct segment nominal_segment(void)
 {
     return (struct segment){.name = "x",
@@ -50,8 +51,8 @@ int codec_precise_for_consensus(const char *codec, bool *fine)
     return 0;
 }
 
-/* Sets `*keeps` to whether the codec leaves out at most the share `most` of |x|^2 of the sample
- * tensor. Returns 0, or a negative errno and `*keeps` is unchanged. */
+/* Sets `*keeps` to whether the codec leaves out at most the share `most` of |x|^2 of a sample
+ * tensor x. Returns 0, or a negative errno and `*keeps` is unchanged. */
 static int leaves_out_at_most(const char *codec, double most, bool *keeps)
 {
     struct segment one = nominal_segment();

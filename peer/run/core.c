@@ -306,7 +306,7 @@ static bool tolerates_no_peer(const struct run *r)
  * local steps per round above 1. */
 static bool has_one_step(const struct run *r)
 {
-    return r->local_steps <= 1; /* The value 0 stands for --local-steps auto. */
+    return r->local_steps <= 1; /* r->local_steps is 0 with --local-steps auto. */
 }
 
 static bool has_one_codec(const struct run *r)
@@ -549,7 +549,8 @@ static int check_outer(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks which other keys are allowed with an event trigger. */
+/* Checks which other keys are allowed with an event trigger (--trigger): a peer sends an empty
+ * delta while its model is near its replica. */
 static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why =

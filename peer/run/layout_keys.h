@@ -14,8 +14,8 @@ enum { /* Sizes of texts of hexadecimal digits, in bytes with the NUL. */
        LAYOUT_OUTLINE = 193
 };
 
-/* The layout keys, and a check of their values, for models that a program provides through
- * libhearsay. */
+/* Table of the layout keys: the run keys that describe a model that a program provides through
+ * libhearsay. Includes the check of their values. */
 extern const struct run_trainer layout_keys;
 
 /* Values of the run keys that describe a program's own model. Hashes are texts of hexadecimal
@@ -36,8 +36,8 @@ struct layout_values
     uint64_t trained, floats;
 };
 
-/* Returns the values of the layout keys in the run `r`. The result points into `r`. Asserts that
- * the run uses the trainer `layout_keys`. */
+/* Returns the values of the layout keys (description of a program's own model) in the run `r`. The
+ * result points into `r`. Asserts that the run uses the trainer `layout_keys`. */
 const struct layout_values *layout_values(const struct run *r);
 
 /* Orders two runs that differ only in the initial values of their tensors. Returns < 0 if `begin`

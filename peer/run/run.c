@@ -418,7 +418,8 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     assert(run_is_fixed(r));
     size_t n = write_text(r, out);
-    assert(n <= WIRE_RUN_MAX); /* run_from_flags() refuses a run with a longer text. */
+    /* n <= WIRE_RUN_MAX, because run_from_flags() refuses a run with a longer text. */
+    assert(n <= WIRE_RUN_MAX);
     return n;
 }
 

@@ -325,7 +325,8 @@ bool run_key_has_default(const struct run_key *key);
  * before the first value, because it decides which keys exist. */
 struct run_flags
 {
-    /* Trainer of the keys that may be given in addition to core keys. NULL: only core keys. */
+    /* Trainer whose keys may be given in addition to the core keys. NULL: only core keys may be
+     * given. */
     const struct run_trainer *trainer;
     /* Canonical value of each key, indexed as in run_key_at(). "": the flag was not given. */
     char value[RUN_KEYS_MAX][RUN_VALUE_MAX];

@@ -81,9 +81,9 @@ void checkpoint_heads_read(const char *dir, struct checkpoint_head head[SLOTS])
         head[slot] = read_checkpoint_head(dir, slot);
 }
 
-/* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a
- * count, followed by each member's key and boot number (peer/node/step/resume.c). Returns `n`
- * plus the number of keys appended. */
+/* Appends the keys in a checkpoint's section "members" to `*id`. The section begins with a count,
+ * followed by each member's key and the boot id of its process, a random number drawn at each start
+ * (peer/node/step/resume.c). Returns `n` plus the number of keys appended. */
 static size_t add_members(FILE *f, uint8_t (**id)[WIRE_ID_BYTES], size_t n)
 {
     uint8_t one[WIRE_ID_BYTES + 8], count[8];

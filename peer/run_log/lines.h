@@ -28,8 +28,8 @@ struct run_log_lines
     void (*copy)(const char *line);
     /* Limits how many rounds of a long consensus phase get a line in metrics.jsonl. */
     struct uv_metrics_pace pace;
-    /* Line of the newest round, if `pace` did not let it be written. The line is written if no
-     * round of the same phase follows. NULL: none. */
+    /* Line of the newest round, if it was not written because the file gets few lines in a long
+     * consensus phase. The line is written if no round of the same phase follows. NULL: none. */
     char *held;
     bool started; /* True once the "start" line of this process was added. */
     /* True after the user was warned that lines cannot be written, until all lines are written. */

@@ -100,9 +100,9 @@ struct channel_versions
 };
 
 /* A secure channel; embed it in another struct. Callers may always read `state` and
- * `sent_since_rekey`. They may read `peer_id` and `version` once the channel is open, and `theirs`
- * if the ends have no common version. All other fields are private. `peer_id` may be this peer's
- * own identity, because a peer can dial itself. */
+ * `sent_since_rekey`. They may read `peer_id` and `version` once the channel is open, and `theirs`,
+ * the versions of the other end, if the ends have no version in common. All other fields are
+ * private. `peer_id` may be this peer's own identity, because a peer can dial itself. */
 struct channel
 {
     enum channel_state state;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FRAME_FIRST = 4096 /* Smallest buffer for the messages of a lane, in bytes. */
+    FRAME_FIRST = 4096 /* Smallest receive buffer of a lane (control or bulk messages), in bytes. */
 };
 
 void frame_init(struct frame *f, size_t max_control, size_t max_bulk)
@@ -60,10 +60,10 @@ static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
     return false;
 }
 
-/* Makes room for n more bytes in a lane. The capacity doubles, so that the total cost of copying is
- * linear. The capacity stays below 2 (bytes received + n), apart from a minimum of FRAME_FIRST. It
- * is also at most `most` if `most` bytes are enough. realloc() is not used, because it would leave
- * the old block unwiped. */
+/* Makes room for n more bytes in the receive buffer of a lane (control or bulk). The capacity
+ * doubles, so that the total cost of copying is linear. The capacity stays below 2 (bytes received
+ * + n), apart from a minimum of FRAME_FIRST. It is also at most `most` if `most` bytes are enough.
+ * realloc() is not used, because it would leave the old block unwiped. */
 static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
 {
     size_t need = f->lane[lane].n + n;
@@ -92,8 +92,8 @@ uint8_t *frame_room(struct frame *f)
     return f->lane[FRAME_BULK].bytes + f->lane[FRAME_BULK].n;
 }
 
-/* Appends data[0..n) to the message of the lane. If the data were decrypted in place, at the end of
- * the message, nothing is copied. */
+/* Appends data[0..n) to the incomplete message of the lane (control or bulk). If the data were
+ * decrypted in place, at the end of the message, nothing is copied. */
 static int append(struct frame *f, enum frame_lane lane, const uint8_t *data, size_t n)
 {
     uint8_t *bytes = f->lane[lane].bytes;
@@ -125,8 +125,9 @@ int frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data, siz
     if (!end)
         return 0;
     *m = (struct frame_message){.lane = lane, .bytes = f->lane[lane].bytes, .n = f->lane[lane].n};
-    /* A complete message ends the collection of its records, so the lane's byte count becomes 0.
-     * The bytes of the message stay valid until the next frame_room() or frame_push(). */
+    /* The next record of this lane (control or bulk) begins a new message, so the lane's byte count
+     * becomes 0. The bytes of the message stay valid until the next frame_room() or
+     * frame_push(). */
     f->lane[lane].n = 0;
     return 1;
 }

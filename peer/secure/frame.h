@@ -50,8 +50,9 @@ struct frame_message
     size_t n; /* Length of the message in bytes, at least 1. */
 };
 
-/* frame_init() sets the largest message of each lane, in bytes. frame_limit() changes the limit of
- * a lane at any time; the new limit applies from the next record on. */
+/* frame_init() sets the largest message of each lane (control messages, bulk messages), in bytes.
+ * frame_limit() changes the limit of a lane at any time; the new limit applies from the next record
+ * on. */
 void frame_init(struct frame *f, size_t max_control, size_t max_bulk);
 void frame_limit(struct frame *f, enum frame_lane lane, size_t max);
 void frame_close(struct frame *f);

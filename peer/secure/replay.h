@@ -33,7 +33,8 @@ enum {
     REPLAY_KEY = 16
 };
 
-/* The young and the old table, together 128 KiB. The fields are private to replay.c. */
+/* Two tables of handshake messages that were answered, together 128 KiB: the young table has the
+ * newest ones, the old table those before. The fields are private to replay.c. */
 struct replay
 {
     uint8_t key[REPLAY_KEY];
@@ -45,7 +46,8 @@ struct replay
 /* Initialises empty tables. `key`: REPLAY_KEY fresh random bytes, the key of the hash. */
 void replay_init(struct replay *r, const uint8_t key[REPLAY_KEY]);
 
-/* Returns whether this ephemeral key is new, and remembers it. Constant cost, allocates nothing. */
+/* Returns whether no answered handshake message in the tables has this ephemeral key, and stores
+ * the key. Constant cost, allocates nothing. */
 bool replay_is_new(struct replay *r, const uint8_t ephemeral[32]);
 
 #endif

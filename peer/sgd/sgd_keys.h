@@ -19,7 +19,7 @@ extern const struct run_trainer sgd_keys;
 /* Values of the SGD trainer's run keys. Texts are in canonical form. */
 struct sgd_values
 {
-    /* Model, such as "resnet:20" (nn/models/model.h). */
+    /* Spec of the model, such as "resnet:20" (nn/models/model.h). */
     char model[RUN_SPEC_MAX];
     /* Kind of norm layers. MODEL_BATCH_NORM if the model has no norm layers. */
     enum model_norm norm;
@@ -36,8 +36,10 @@ struct sgd_values
     char skew[RUN_SPEC_MAX];
     /* Mini-batch size of one learner. A learner is a model that the process trains. */
     uint32_t batch;
-    uint32_t learners; /* Number of learners per process (nn/train/learners.h). */
-    /* Momentum of the common centre of a process's learners. Used if `learners` > 1. */
+    /* Number of learners (models) that one process trains (nn/train/learners.h). */
+    uint32_t learners;
+    /* Momentum of the central model to which all learners (models) of a process are pulled. Used if
+     * `learners` > 1. */
     double learner_momentum;
     enum optimiser_kind optimiser;
     /* Learning rate, momentum (Adam: beta1) and weight decay. */
@@ -46,8 +48,9 @@ struct sgd_values
     /* Nesterov momentum, for SGD only. Other optimisers and the momentum kind decentlam ignore the
      * field, which is then true. */
     bool nesterov;
-    uint32_t momentum_kind; /* Index in momentum_kind_all[] (nn/train/round_momentum.h). */
-    /* Share of each training label that is spread over all classes, 0 to 0.9. */
+    /* Kind of the momentum, as an index in momentum_kind_all[] (nn/train/round_momentum.h). */
+    uint32_t momentum_kind;
+    /* Label smoothing: share of each training label that is spread over all classes, 0 to 0.9. */
     double label_smoothing;
     /* Gradient clipping: no gradient has a norm above clip / sqrt(min_peers * learners). 0: no
      * clipping. */

@@ -61,7 +61,7 @@ struct sim_disk_inode
 
 struct sim_disk
 {
-    struct disk disk; /* Function table for the code under test. */
+    struct disk disk; /* File operations that the code under test calls. */
     struct rng rng;
     struct sim_disk_inode *inode;
     size_t n_inodes;

@@ -248,7 +248,7 @@ void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean);
 void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us);
 /* Notifies both ends at once that the session is over. */
 void session_break(struct sim_world *w, uint32_t link);
-/* Sends the held events of all paths that are no longer cut. */
+/* Sends the events that waited because their path was cut, for all paths that are no longer cut. */
 void session_heal(struct sim_world *w);
 bool session_blocked(const struct sim_world *w, const struct sim_link *l, int from_side);
 

@@ -7,8 +7,9 @@
 
 enum { WHO_ERROR_MAX = 128 };
 
-/* Sets who[i], for i below n, for each listed peer and leaves the others unchanged. Returns 0, or
- * -EINVAL and writes to `error` what was found and what was expected. */
+/* Parses a list of peers such as "0,7" or "5-14", and sets who[i] for each listed peer i < n. All
+ * other elements stay unchanged. Returns 0, or -EINVAL and writes to `error` what was found and
+ * what was expected. */
 int who_read(const char *text, uint32_t n, bool *who, char error[WHO_ERROR_MAX]);
 
 #endif

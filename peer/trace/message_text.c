@@ -4,10 +4,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Sizes of the texts that describe an epoch and a piece of a model, in bytes with the NUL. */
+/* Sizes of the texts that describe an edge's epoch and a piece of a model, in bytes with the
+ * NUL. */
 enum { EPOCH_TEXT = 32, PIECE_TEXT = 48 };
 
-/* Callback that returns the number of an epoch, and the callback's first argument. */
+/* Callback that returns the number by which a trace names an edge's epoch, and the callback's first
+ * argument. */
 struct epochs
 {
     uint64_t (*number)(void *self, uint64_t epoch);

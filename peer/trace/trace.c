@@ -61,9 +61,12 @@ struct trace
 {
     struct trace_config config;
     struct trace_peer *peers;
-    /* Ring of the epochs that have a name: the epoch with the name ek is in epoch[k % EPOCHS]. */
+    /* Ring buffer of the edge epochs that the trace has named: the epoch with the name ek is in
+     * epoch[k % EPOCHS]. */
     uint64_t epoch[EPOCHS];
-    uint64_t n_epochs; /* Number of epochs to which the trace has given a name so far. */
+    /* Number of edge epochs (periods between two resets of an edge) that the trace has named so
+     * far. */
+    uint64_t n_epochs;
     struct wire_batch batch;
     char line[TRACE_LINE_SIZE];
 };
@@ -154,7 +157,7 @@ static bool name_peer(const struct trace *t, const struct node *n, const uint8_t
     return false;
 }
 
-/* Returns the number k of an epoch, which a trace calls "ek". */
+/* Returns the number k of an edge's epoch, which the trace calls "ek". Numbers a new epoch. */
 static uint64_t number_epoch(void *self, uint64_t epoch)
 {
     struct trace *t = self;

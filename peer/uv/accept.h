@@ -55,7 +55,8 @@ struct uv_accept_counts
     /* Connections that were closed because their remote address exceeded a limit. */
     uint64_t refused;
     uint64_t evicted; /* Half-open connections that were closed in favour of a newer connection. */
-    uint64_t rests;   /* Number of pauses because file descriptors had run out. */
+    /* Number of times that the acceptor paused because file descriptors had run out. */
+    uint64_t rests;
 };
 
 struct uv_accept

@@ -93,7 +93,7 @@ void uv_driver_defaults(struct uv_driver_config *c);
 /* Part of the driver that could not be opened, for an error message. */
 enum uv_driver_part {
     UV_DRIVER_DOOR,  /* The listening socket could not be opened. */
-    UV_DRIVER_LEASH, /* The pipe of config.leash_fd could not be opened. */
+    UV_DRIVER_LEASH, /* The pipe to the parent process (config.leash_fd) could not be opened. */
     /* A part other than the listening socket and the parent's pipe failed: memory, the node, a
      * thread or a signal handler. */
     UV_DRIVER_REST

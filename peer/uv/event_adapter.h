@@ -96,7 +96,7 @@ struct uv_driver
  * exiting. */
 void uv_feed(struct uv_driver *d, struct node_event *ev);
 
-/* Sets the callbacks for links in d->net. */
+/* Sets in d->net the callbacks and the message versions that all links of the driver use. */
 void uv_feed_net(struct uv_driver *d);
 /* Callback of the worker: more bytes of the delta are ready. */
 void uv_feed_part(void *driver, size_t n);

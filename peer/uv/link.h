@@ -111,8 +111,8 @@ struct uv_link
     enum node_why why; /* Reason for the end of a link that was never a session. */
     /* Versions that the other end supports. Valid if `why` is NODE_WHY_VERSION. */
     struct channel_versions theirs;
-    uint32_t number;                     /* Number of the session, set by the owner. */
-    uint32_t tag;                        /* Value that the owner passed to the dial. */
+    uint32_t number;                     /* Number of the session, set by the owner of the link. */
+    uint32_t tag;                        /* Tag that the owner of the link gave to this dial. */
     uint64_t bytes_sent, bytes_received; /* Bytes at this link's socket, including the handshake. */
     union uv_address remote;
 

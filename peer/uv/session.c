@@ -133,8 +133,8 @@ static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
     s->rekey_at_ms = now + limits->rekey_ms;
 }
 
-/* Seals the next record of the queue's first message into the chunk. Returns false if the queue
- * is empty or the chunk is full. */
+/* Encrypts the next record of the queue's first message into the chunk (the records of one socket
+ * write). Returns false if the queue is empty or the chunk is full. */
 static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum frame_lane lane)
 {
     struct frame_record r;
@@ -153,7 +153,8 @@ static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum fram
     return true;
 }
 
-/* Fills a chunk: control messages first, then bulk messages if no control message is left. */
+/* Fills a chunk (the records of one socket write): control messages first, then bulk messages if no
+ * control message is left. */
 static void fill(struct uv_link *l, struct uv_session_chunk *c)
 {
     struct uv_session *s = l->session;
@@ -220,7 +221,8 @@ struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us)
     return bursts;
 }
 
-/* Passes chunks to libuv while messages are queued and a chunk is free. */
+/* Passes chunks (the records of one socket write each) to libuv while messages are queued and a
+ * chunk is free. */
 static void pump(struct uv_link *l)
 {
     struct uv_session *s = l->session;

@@ -28,7 +28,8 @@ enum {
     UV_SESSION_RECORD = CHANNEL_HEADER + CHANNEL_RECORD_MAX,
     /* Bytes of a record without data: REKEY or CLOSE. */
     UV_SESSION_EMPTY = CHANNEL_HEADER + 1 + 16,
-    /* Bytes of a chunk: room for a REKEY and the longest record. */
+    /* Size of a chunk (the records of one socket write), in bytes: room for a REKEY record and the
+     * longest record. */
     UV_SESSION_CHUNK = UV_SESSION_EMPTY + UV_SESSION_RECORD,
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
     UV_SESSION_BULK_MAX = 24, /* Maximum number of messages in the bulk queue. */
@@ -44,7 +45,8 @@ struct uv_session_item
 {
     struct uv_session_item *next; /* Next item of the queue or of the list of unused items. */
     size_t cap;                   /* Size of head[] in bytes: a power of two. */
-    struct packet *body;          /* Body of the message, with a reference. NULL: none. */
+    /* Body of the message. The queue item holds one reference. NULL: the message has no body. */
+    struct packet *body;
     struct frame_cut cut;
     uint8_t head[];
 };
@@ -62,7 +64,7 @@ struct uv_session_chunk
     struct uv_link *link;
     bool flying;
     uint32_t n;
-    uint32_t n_ended; /* Number of bulk messages that end in this chunk. */
+    uint32_t n_ended; /* Number of bulk messages whose last record is in this chunk. */
     uint8_t bytes[UV_SESSION_CHUNK];
 };
 

@@ -40,8 +40,9 @@ struct settings
     struct channel_identity identity;
     bool locks; /* True: the identity's file is locked by the descriptor `lock`. */
     int lock;
-    struct certificate certificate; /* Certificate made from the token of --token. */
-    struct allow_list listed;       /* Contents of the file of --members. */
+    /* Certificate of this peer's admission, made from the join token of --token. */
+    struct certificate certificate;
+    struct allow_list listed; /* Contents of the file of --members. */
     struct members_crypto crypto;
 };
 

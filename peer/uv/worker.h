@@ -48,8 +48,9 @@ struct uv_worker
  * uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
                    const struct uv_worker_calls *calls);
-/* Functions for the fields `part` and `sign` of struct node_config. node_work() calls them, on any
- * thread. */
+/* node_work() calls these functions on any thread: uv_worker_part() when n bytes of the delta are
+ * encoded, uv_worker_sign() when the job has made progress. They are the callbacks `part` and
+ * `sign` of struct node_config. */
 void uv_worker_part(void *worker, size_t n);
 void uv_worker_sign(void *worker);
 void uv_worker_post(struct uv_worker *w);

@@ -102,8 +102,8 @@ static void free_job(struct uv_writer_job *j)
     free(j);
 }
 
-/* Takes the result of a finished write. Returns false if no write has finished, because libuv may
- * merge several wake-ups into one, or wake up without a result. */
+/* Takes the result of a finished write. Returns false if no write has finished: libuv may merge
+ * several wake-ups into one, so a wake-up may come without a result. */
 static bool take_result(struct uv_writer *w, struct uv_writer_result *r)
 {
     struct uv_writer_job *j = w->job;
