@@ -84,9 +84,10 @@ struct hearsay
     char begin_of_run[LAYOUT_BEGIN];
     uint8_t *kept; /* Data that the program has passed to hearsay_keep(): `n_kept` bytes, owned. */
     size_t n_kept;
-    /* Number of complete rounds of the run at the time when `kept` was stored. */
+    /* Number of complete rounds of the run at the time when the program passed `kept` to
+     * hearsay_keep(). */
     uint64_t kept_round;
-    bool kept_read; /* True if `kept` was read from a checkpoint. */
+    bool kept_read; /* True if `kept` (data of the program) was read from a checkpoint. */
 
     /* ---- Node, driver and files of the peer ---- */
     /* Parsed values of the options that concern this peer only. */

@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-/* The side that may use the tensors now. */
+/* Which side, the library or the caller, may use the tensors now. */
 enum turn_side {
     TURN_PEER,   /* The library has the tensors. */
     TURN_CALLER, /* The caller has the tensors and does local steps. */
@@ -40,7 +40,7 @@ struct turn
     uv_cond_t cond;
     /* Side that has the tensors now. */
     enum turn_side of;
-    bool leaving;   /* True after turn_leave(): the caller gets no more turns. */
+    bool leaving;   /* True after turn_leave(): the caller does not get the tensors again. */
     uint64_t round; /* While the turn is TURN_CALLER: number of complete rounds of the run. */
     uint32_t steps; /* While the turn is TURN_CALLER: number of local steps to do. */
     /* While the turn is TURN_CALLER: true once the caller has given the tensors back
@@ -86,7 +86,8 @@ void turn_over(struct turn *t);
 
 /* ---- Functions that the caller's thread calls ---- */
 
-/* Leaves the run: the caller gets no more turns, and the worker no longer waits for the caller. */
+/* Leaves the run: the caller does not get the tensors again, and the worker thread no longer waits
+ * for the caller. */
 void turn_leave(struct turn *t);
 /* Reports that the local steps are done and gives the tensors back to the peer. Allowed only while
  * the turn is TURN_CALLER. */

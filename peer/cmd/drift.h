@@ -57,7 +57,8 @@ struct drift
      * estimate. */
     double xi, relative;
     uint32_t n_estimates;
-    uint64_t estimated_round; /* Round of the estimates that were averaged. */
+    /* Round for which the peers made the estimates of the consensus distance that were averaged. */
+    uint64_t estimated_round;
     /* Exact consensus distance, computed from the models. n == 0: no models were compared. */
     struct consensus exact;
     /* True if the models were of different rounds, and were therefore not compared. */

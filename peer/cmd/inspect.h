@@ -23,8 +23,8 @@ struct cmd_inspect_tensor
     uint64_t n, n_bytes;
     char dtype[16]; /* Element type, such as "F32". A longer name is cut. */
     bool read; /* True if the tensor's values were read. Only floating-point values are read. */
-    /* Segment (named tensor) of the run's model that has the same name and shape. NULL: not
-     * known. */
+    /* Segment (named tensor) of the run's model that has the name and shape of this tensor. NULL:
+     * not known. */
     const struct segment *segment;
     /* Number of values of the tensor that are NaN or infinite. */
     uint64_t n_bad;

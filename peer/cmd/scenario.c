@@ -115,10 +115,10 @@ static void on_path(struct scenario *s, struct sim_world *w, uint32_t a, uint32_
 }
 
 /* One kind of action, such as "kill". An action has either a function `on` that is called for each
- * peer, or the flag `cuts` or `heals` for the paths between two groups of peers. `times`: a factor
- * follows the peers. The other flags are for check_life(), which ensures that only killed peers are
- * restarted and that no peer stays paused. kills: kills the peer. starts: restarts a killed peer.
- * stops: pauses the peer. goes: ends a pause. */
+ * peer, or the flag `cuts` or `heals` for the paths between two groups of peers. `times`: the
+ * action has a factor, which follows the list of peers. The other flags are for check_life(), which
+ * ensures that only killed peers are restarted and that no peer stays paused. kills: kills the
+ * peer. starts: restarts a killed peer. stops: pauses the peer. goes: ends a pause. */
 static const struct action
 {
     const char *name;

@@ -61,8 +61,8 @@ static json_t *held_out(bool has, double figure)
     return uv_metrics_number(has ? figure : (double)NAN);
 }
 
-/* Returns the largest amount of memory that the process has used, in bytes. Linux reports it in
- * KiB. */
+/* Returns the largest amount of memory that the process has had resident, in bytes. Linux reports
+ * it in KiB. */
 static uint64_t peak_rss(void)
 {
     struct rusage use;

@@ -201,7 +201,9 @@ void prometheus_write(struct text *t, const struct snapshot *s, int64_t now_us)
     struct figure_values v;
     snapshot_figures(&v, s, now_us);
     v.ready = health_ready(s, now_us, NULL);
-    if (s->number == 0) { /* No snapshot is published yet, so only ready = 0 is known. */
+    /* Before the first snapshot is published, the peer is not ready, and no other metric is
+     * known. */
+    if (s->number == 0) {
         const struct figure *ready = figure_named("ready");
         write_head(t, ready->metric, gauge, ready->help);
         write_sample(t, ready, 0);

@@ -142,7 +142,8 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
-/* Only a whole number can be without a default. Its `fallback` is then below its `min`. */
+/* Only a key whose value is a whole number can be without a default. Its `fallback` is then less
+ * than its `min`. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

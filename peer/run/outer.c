@@ -35,7 +35,8 @@ void run_outer_text(const struct run_outer *o, char *out)
     char lr[NUMBER_TEXT_MAX], momentum[NUMBER_TEXT_MAX];
     static_assert(sizeof "nesterov::" + 2 * NUMBER_TEXT_MAX <= (size_t)RUN_OUTER_MAX, "fits");
     number_real_text(o->lr, lr);
-    number_real_text(o->momentum + 0.0, momentum); /* Adding 0.0 turns a momentum of -0 into 0. */
+    /* Adding 0.0 turns a momentum of -0 into 0, so that both have the text "0". */
+    number_real_text(o->momentum + 0.0, momentum);
     if (o->lr > 0)
         snprintf(out, RUN_OUTER_MAX, "nesterov:%s:%s", lr, momentum);
     else

@@ -204,9 +204,9 @@ bool run_may_overshoot(const struct run *r);
  * returns the key that would have to change, and its required value, as text for an error
  * message. */
 const char *run_mixing_varies(const struct run *r);
-/* Returns NULL if the run can exchange a companion vector in addition to the model
- * (nn/train/trainer.h). Otherwise returns the key that would have to change, and its required
- * value, as text for an error message. */
+/* Returns NULL if peers of the run can exchange a second vector of the trainer, such as a momentum,
+ * in addition to the model (companion vector, nn/train/trainer.h). Otherwise returns the key that
+ * would have to change, and its required value, as text for an error message. */
 const char *run_bars_companion(const struct run *r);
 /* Returns NULL if the codec of training leaves out at most a tenth of a delta
  * (codec_precise_for_rounds()), and is not auto. Otherwise returns the key that would have to
@@ -391,8 +391,9 @@ __attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
                                                         const struct run_flags *f,
                                                         char error[RUN_ERROR_MAX]);
 
-/* Makes a copy of the run `*r` in which the given flags replace the old values. The trainer must be
- * the same. Returns 0, or a negative errno with a message. On failure `*out` is unchanged. */
+/* Makes a copy of the run `*r` in which the given flags replace the old values. The flags must be
+ * for the trainer of the run. Returns 0, or a negative errno with a message. On failure `*out` is
+ * unchanged. */
 __attribute__((warn_unused_result)) int run_with_flags(struct run *out, const struct run *r,
                                                        const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);

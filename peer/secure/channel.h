@@ -46,7 +46,8 @@ enum {
     CHANNEL_MSG1 = 32 + 16,
     CHANNEL_MSG2 = 32 + 48 + CHANNEL_PAYLOAD + 16,
     CHANNEL_MSG3 = 48 + CHANNEL_PAYLOAD + 16,
-    CHANNEL_RECORD_MAX = 65535, /* Largest ciphertext with its tag: the limit of Noise. */
+    /* Largest ciphertext of a record with its tag, in bytes: the limit of Noise. */
+    CHANNEL_RECORD_MAX = 65535,
     /* Largest number of data bytes in one record. */
     CHANNEL_PLAIN_MAX = CHANNEL_RECORD_MAX - 16 - 1,
     /* Room in bytes that channel_open() needs for its output: the data and the kind of the

@@ -14,7 +14,8 @@ static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)NOISE_TAG, "
 
 /* ---- CipherState: encryption with a counter (section 5.1). ---- */
 
-/* Writes a nonce: 32 zero bits, then the counter in little-endian order (section 12.3). */
+/* Writes a nonce: 32 zero bits, then the counter in little-endian order (Noise specification,
+ * section 12.3). */
 static void nonce_bytes(uint64_t n, uint8_t out[12])
 {
     memset(out, 0, 4);
@@ -249,7 +250,8 @@ void noise_init(struct noise *s, const struct noise_config *config)
     assert(p->n_messages <= NOISE_MESSAGES_MAX && p->n_psks <= NOISE_PSKS_MAX);
     *s = (struct noise){.pattern = p, .initiator = config->initiator};
     if (n <= sizeof s->h)
-        memcpy(s->h, p->name, n); /* A name shorter than the hash is padded with zeros. */
+        /* A protocol name that is shorter than a hash is padded with zeros. */
+        memcpy(s->h, p->name, n);
     else
         crypto_hash_sha256(s->h, (const uint8_t *)p->name, n);
     memcpy(s->ck, s->h, sizeof s->ck);

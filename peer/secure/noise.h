@@ -118,7 +118,7 @@ __attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const
                                                    size_t n_ad, const uint8_t *in, size_t n,
                                                    uint8_t *out);
 
-/* Replaces the key (REKEY, section 4.2). The nonce counter is kept. */
+/* Replaces the key (REKEY, section 4.2 of the Noise specification). The nonce counter is kept. */
 void noise_rekey(struct noise_cipher *c);
 
 #endif

@@ -99,9 +99,9 @@ static void claim_alie(const struct attack_scene *s, float *out)
     }
 }
 
-/* Claims a model on the side of the victim that is opposite to its honest neighbours. All attackers
- * together pull the victim more strongly than these neighbours, so the victim moves away from
- * them. */
+/* Claims a model that lies, seen from the victim, in the direction away from its honest neighbours.
+ * All attackers together pull the victim more strongly than these neighbours do, so the victim
+ * moves away from them. */
 static void claim_dissensus(const struct attack_scene *s, float *out)
 {
     for (size_t k = 0; k < s->dim; k++) {

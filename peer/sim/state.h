@@ -35,9 +35,9 @@ enum {
     /* Interval, in microseconds, of the progress reports to a peer that is receiving a long
      * message. */
     SIM_HEARD_US = 250 * 1000,
-    /* Duration of a local step divided by the duration of a job without local steps. */
+    /* Duration of a local step divided by the duration of a job that only mixes and encodes. */
     SIM_MIXING = 4,
-    SIM_PARTS = 3 /* Maximum number of fragments of a delta per job. */
+    SIM_PARTS = 3 /* Maximum number of fragments into which one job encodes a delta. */
 };
 
 /* Memory for one checkpoint of a simulated peer. Contains a complete checkpoint, or none. */
@@ -98,7 +98,8 @@ struct sim_peer
     /* For each fragment of the delta: number of bytes encoded up to its end (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;
-    /* Job of the node, running in the thread pool. Call sim_await() before reading its results. */
+    /* Job of the node (local steps, mixing and encoding), running in the thread pool. Call
+     * sim_await() before reading its results. */
     struct thread_pool_job job;
     struct sim_queue late;
     struct sim_checkpoints checkpoints;
@@ -180,7 +181,7 @@ void sim_await(const struct sim_world *w, struct sim_peer *p);
 /* Ends the process of a peer and all its sessions. clean: the peer ended by itself and was not
  * killed. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);
-/* Passes an event to the node and carries out the resulting effects. */
+/* Passes an event to the node and carries out the resulting effects (sends, dials, notes, ...). */
 void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e);
 static inline bool sim_lives(const struct sim_peer *p)
 {

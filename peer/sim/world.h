@@ -88,19 +88,20 @@ struct sim_config
     void (*configure)(void *self, uint32_t peer, struct node_config *c);
     /* Called when a peer has new metrics. May read the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);
-    /* Receives a progress line of a peer. May be NULL. */
+    /* Callback that receives a note (message for users) of a peer. May be NULL. */
     void (*note)(void *self, uint32_t peer, const struct node_note *note);
-    /* Called after a job of the peer has run, and before the node gets NODE_WORKED. The model x and
-     * the replicas are then as the job left them. May be NULL. */
-    void (*worked)(void *self, uint32_t peer);
-    /* Called on thread `thread` (0: the caller's) when a job of the peer begins there. May be
+    /* Called after a job of the peer (local steps, mixing and encoding) has run, and before the
+     * node gets NODE_WORKED. The model x and the replicas are then as the job left them. May be
      * NULL. */
+    void (*worked)(void *self, uint32_t peer);
+    /* Called on thread `thread` (0: the caller's) when a job of the peer (local steps, mixing and
+     * encoding) begins there. May be NULL. */
     void (*works)(void *self, uint32_t peer, uint32_t thread);
     /* Called before a node gets an event. `other`: the peer at the other end of the event's
      * link, or `peer` itself if the event has no link. May be NULL. */
     void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
-    /* Called after the node has handled the event, and before the effects of the step are carried
-     * out. May be NULL. */
+    /* Called after the node has handled the event, and before the effects of the step (sends,
+     * dials, notes, ...) are carried out. May be NULL. */
     void (*stepped)(void *self, uint32_t peer, const struct node_event *ev,
                     const struct node_effects *fx);
     /* Resolves a bootstrap name as seen by a peer: stores at most NODE_SEEDS_MAX addresses and

@@ -54,7 +54,8 @@ struct trace_peer
     size_t oldest;          /* Element of `delta` to overwrite if the array is full. */
     uint64_t state_hash;    /* Hash of the phase and edges that state[] describes. */
     char state[STATE_TEXT]; /* Text of the last line about phase and edges. */
-    bool worked;            /* True: the last event was the end of a job. */
+    /* True: the last event of this peer was the end of a job (local steps, mixing and encoding). */
+    bool worked;
 };
 
 struct trace

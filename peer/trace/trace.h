@@ -28,7 +28,7 @@ enum {
 /* Configuration of a trace. */
 struct trace_config
 {
-    /* Receives one line, without a newline at its end. */
+    /* Callback that receives one line of the trace, without a newline at its end. */
     void (*line)(void *self, const char *line);
     /* Writes the name of the peer with this identity, and returns true. Returns false if no peer
      * has this identity. If the callback is NULL, names come from the member table of the node. A
@@ -58,7 +58,7 @@ void trace_event(struct trace_peer *p, const struct node *n, const struct node_e
 void trace_state(struct trace_peer *p, const struct node *n, int64_t now_us);
 /* Writes the results of a step: the notes of the node except debug notes, its phase and edges if
  * they have changed (trace_state()), a checkpoint, and the end of the node. `fx`: effects of the
- * step. */
+ * step (messages to send, notes, ...). */
 void trace_effects(struct trace_peer *p, const struct node *n, int64_t now_us,
                    const struct node_effects *fx);
 /* Writes a line of the peer, such as a note of its node. */

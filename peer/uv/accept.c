@@ -44,8 +44,8 @@ struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
     return NULL;
 }
 
-/* Returns a free slot for an accepted connection. Does not use the last `reserve` slots, which
- * are for outgoing connections. */
+/* Returns a free slot (unused link struct) for an accepted connection. Leaves `reserve` slots free
+ * for outgoing connections. */
 static struct uv_link *slot_for_stranger(struct uv_accept *a)
 {
     uint32_t n_free = 0;
@@ -172,8 +172,8 @@ static void on_sift(uv_timer_t *timer)
 static void take_connection(struct uv_accept *a)
 {
     struct uv_link *l = slot_for_stranger(a);
-    /* Without a free slot the connection stays in the kernel, and libuv does not poll the listening
-     * socket until this connection is accepted. */
+    /* If all slots (link structs) are in use, the connection stays in the kernel, and libuv does
+     * not poll the listening socket until this connection is accepted. */
     a->waiting = l == NULL;
     if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
         return;

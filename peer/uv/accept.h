@@ -36,7 +36,8 @@ struct uv_accept_limits
     uint32_t per_address; /* Largest number of half-open connections of one remote address. */
     /* Largest number of half-open connections from this host's loopback addresses. */
     uint32_t per_loopback;
-    uint32_t reserve; /* Number of free slots that only outgoing connections may use. */
+    /* Number of free slots (unused link structs) that only outgoing connections may use. */
+    uint32_t reserve;
     /* After file descriptors have run out, no connection is accepted for this time, in
      * milliseconds. */
     uint32_t rest_ms;
@@ -79,7 +80,8 @@ struct uv_accept
     uint64_t batch_ms;
     /* Duplicate of the listening socket. The acceptor listens on it again after a pause. */
     int fd;
-    bool waiting; /* True: a connection waits in the kernel for a free slot. */
+    /* True: a connection waits in the kernel, because all slots (link structs) are in use. */
+    bool waiting;
     /* True: a connection waits in the kernel until the next batch of connections is accepted. */
     bool pausing;
     bool resting, closing;
@@ -95,14 +97,15 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
 /* Returns 0 if this process can listen on `address` now, else a negative errno such as -EADDRINUSE.
  * Closes the socket again, so another process may take the port later. */
 int uv_accept_try(const union uv_address *address);
-/* Sets the array in which the acceptor finds free slots for new links. Call it before the first
- * connection. The array must exist as long as the acceptor. */
+/* Sets the array of link structs (slots) in which the acceptor finds a free one for each new link.
+ * Call it before the first connection. The array must exist as long as the acceptor. */
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);
 /* The owner calls uv_accept_up() for each link that became a session, and uv_accept_ended() for
  * each link that ended. */
 void uv_accept_up(struct uv_accept *a, struct uv_link *l);
 void uv_accept_ended(struct uv_accept *a, struct uv_link *l);
-/* Returns a free slot, for example for an outgoing connection. NULL: no slot is free. */
+/* Returns a free slot (unused link struct), for example for an outgoing connection. NULL: no slot
+ * is free. */
 struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n);
 void uv_accept_close(struct uv_accept *a);
 

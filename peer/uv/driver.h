@@ -44,9 +44,9 @@ struct uv_driver_config
     /* Read end of a pipe from the parent process. The process exits as soon as the pipe ends.
      * -1: none. */
     int leash_fd;
-    /* True: SIGTERM, SIGINT and SIGHUP stop the peer. A second SIGINT exits at once with code
-     * 130, unless it is a duplicate of the first (signal_debounce.h). With leash_fd, SIGINT and
-     * SIGHUP are ignored. */
+    /* True: SIGTERM, SIGINT and SIGHUP stop the peer. A second SIGINT exits at once with code 130,
+     * unless it is a duplicate of the first (signal_debounce.h). With leash_fd (pipe from the
+     * parent process), SIGINT and SIGHUP are ignored. */
     bool signals;
     /* Time limit of a stop, in milliseconds. After this time the driver ends, even if the node has
      * not ended. */
@@ -68,7 +68,8 @@ struct uv_driver_config
     /* Receives a message for the user. `module`: name of the source file that sends it. */
     void (*note)(void *self, enum note_level level, const char *module, const char *text);
     /* Called twice per event: before the node gets the event, and after the node has handled it but
-     * before the effects are carried out. A job of the node may run at the same time. */
+     * before its effects (sends, dials, notes, ...) are carried out. A job of the node may run at
+     * the same time. */
     void (*watch)(void *self, const struct node *n, const struct node_event *ev);
     void (*stepped)(void *self, const struct node *n, const struct node_event *ev,
                     const struct node_effects *fx);

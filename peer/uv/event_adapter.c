@@ -22,8 +22,8 @@ static void schedule_wake(struct uv_driver *d);
 
 /* ---- Passing events to the node ---- */
 
-/* node_step() handles the event and carry_out() performs its effects before this function returns.
- * No callback of libuv runs in between. */
+/* node_step() handles the event, and carry_out() performs the resulting effects (sends, dials,
+ * ...), before this function returns. No callback of libuv runs in between. */
 void uv_feed(struct uv_driver *d, struct node_event *ev)
 {
     if (d->exiting)
@@ -54,8 +54,8 @@ static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_
     uv_feed(d, &(struct node_event){.type = type, .link = l->number, .down = {l->clean}});
 }
 
-/* Returns a number for a new session. The number modulo UV_DRIVER_SLOTS is the link's slot. No
- * later session has the same number. */
+/* Returns a number for a new session. The number modulo UV_DRIVER_SLOTS is the index of the link in
+ * slot[]. No later session has the same number. */
 static uint32_t next_number(struct uv_driver *d, const struct uv_link *l)
 {
     uint64_t n = ++d->n_sessions * UV_DRIVER_SLOTS + (uint64_t)(l - d->slot);
@@ -79,7 +79,8 @@ static void on_up(void *self, struct uv_link *l)
     l->number = next_number(d, l);
     d->n_up++;
     if (d->n_up > NODE_LINKS_MAX || d->exiting) {
-        /* The session number 0 is invalid, so the node gets no events of this link. */
+        /* A link that is closed at once gets the invalid session number 0, so that the node gets no
+         * events of it. */
         l->number = 0;
         uv_link_hangup(l, true);
         return;

@@ -92,8 +92,8 @@ struct uv_driver
     struct uv_link slot[UV_DRIVER_SLOTS];
 };
 
-/* Passes one event to the node and carries out the effects. Does nothing once the driver is
- * exiting. */
+/* Passes one event to the node and carries out the resulting effects (sends, dials, notes, ...).
+ * Does nothing once the driver is exiting. */
 void uv_feed(struct uv_driver *d, struct node_event *ev);
 
 /* Sets in d->net the callbacks and the message versions that all links of the driver use. */

@@ -20,7 +20,8 @@
 struct uv_writer_result
 {
     uint64_t beat;
-    int err;                  /* 0: the checkpoint is on the disk. Otherwise a negative errno. */
+    /* Result of the write. 0: the checkpoint is on the disk. Otherwise a negative errno. */
+    int err;
     char why[FILE_ERROR_MAX]; /* One sentence about the result of the write, also after success. */
     uint64_t n_bytes;         /* Size of the checkpoint file in bytes. */
     int64_t time_us;          /* Duration of the write of the checkpoint, in microseconds. */
