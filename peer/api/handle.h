@@ -148,7 +148,7 @@ struct hearsay
     /* True if the peer left while the caller trained in place. The tensors then hold the result of
      * an incomplete round, and no model file is written. */
     bool half_done;
-    /* Last message of level NOTE_ERROR. */
+    /* Last error message (level NOTE_ERROR) of the node. */
     char last_error[TURN_NOTE_MAX];
     char verdict[VERDICT_TEXT];
     int exit_code;

@@ -412,7 +412,9 @@ HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
 /* State of this peer in numbers. A field of type double is NaN while its value is not known. */
 struct hearsay_figures
 {
-    size_t size; /* Set by the caller to sizeof(struct hearsay_figures). Limits what is written. */
+    /* Set by the caller to sizeof(struct hearsay_figures). The library writes no more bytes than
+     * that. */
+    size_t size;
     uint64_t round;         /* Complete rounds of the run. */
     uint64_t rounds;        /* Total number of rounds of the run. 0: not known yet. */
     uint64_t settle_rounds; /* Complete rounds of the consensus phase, which have no local steps. */

@@ -83,18 +83,18 @@ void tensors_outline(const struct tensors *t, char out[TENSORS_OUTLINE]);
  * 10x84, trained)". */
 void tensors_describe(const struct tensors *t, size_t i, char out[TENSORS_ERROR_MAX]);
 
-/* Guesses what the run has in place of this peer's tensor number `i`. `digits`: the two digits of
- * that tensor in the outline of the run. Tries tensors of the same name with another type, with
- * another role, and with the dimensions in reverse order. If exactly one of them has these digits,
- * describes it in `out`, for example "float32 of 10x84, trained", and returns true. At most 6
- * tensors are tried, so if the run has something else, the guess is wrong in at most 1 of 40
- * cases. */
+/* Guesses which tensor the run has in place of this peer's tensor number `i`. `digits`: two-digit
+ * hash of the run's tensor. Tries at most 6 variants of this peer's tensor: another type, another
+ * role, dimensions in reverse order. If exactly one variant has the hash `digits`, describes it in
+ * `out`, for example "float32 of 10x84, trained", and returns true. If the run's tensor is none of
+ * the variants, a false guess has a probability of at most 1 in 40. */
 bool tensors_guess(const struct tensors *t, size_t i, const char *digits,
                    char out[TENSORS_ERROR_MAX]);
 
 /* Sets *i to the number of the first tensor in which `a` and `b` differ. tensors_lay() or
- * tensors_lay_as() must have been called on both. One of them has fewer tensors if *i is its number
- * of tensors. Returns false if all tensors agree. */
+ * tensors_lay_as() must have been called on both. If the shorter table agrees with the beginning of
+ * the longer one, *i is the number of tensors of the shorter table. Returns false if all tensors
+ * agree. */
 bool tensors_first_difference(const struct tensors *a, const struct tensors *b, size_t *i);
 
 /* Returns the first tensor with a value that is not finite. NULL: all values are finite.

@@ -26,7 +26,7 @@ void handle_begin_hash(const struct hearsay *h, const float *x, char out[LAYOUT_
 }
 
 /* Returns whether x is the run's initial model. Compares the hashes without their first digit,
- * which set_layout() replaces by the peer's rank. */
+ * which set_layout() replaces by the peer's rank as provider of the initial model. */
 static bool begins(void *self, const float *x)
 {
     const struct hearsay *h = self;

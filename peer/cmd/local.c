@@ -365,8 +365,8 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--trace=%s/%s/" CMD_TRACE_NAME, l->out, l->result.name[i]);
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_metrics_ports_address(l->o, i, metrics));
-    /* With --bandwidth=off the result depends only on the seed. Without it, each peer would choose
-     * its codec by the measured bandwidth. */
+    /* With --bandwidth=off the result depends only on the seed. Without this option, each peer
+     * would choose its codec by the measured bandwidth. */
     add(a, "--bandwidth=off");
     add_bootstrap(a, l, i);
 }

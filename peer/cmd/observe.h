@@ -62,7 +62,7 @@ struct cmd_observe
     bool sorted;
     /* Number of name lookups and dials for bootstrap addresses that are in progress. */
     uint32_t n_pending;
-    struct wire_model_req question; /* Newest model request. */
+    struct wire_model_req question; /* Newest request for models that was sent to members. */
     bool wants_models;              /* True if at least one model request was made. */
     bool has_run;
     struct run run; /* Run description that the first peer with a run has sent. Valid if has_run. */

@@ -385,8 +385,9 @@ static int take_options(struct peer *p)
 
 /* ---- Reading the data ---- */
 
-/* Reads the data. If this peer does not begin the run, the data kind is known only from --data.
- * Synthetic data are generated again later if the run has another seed. */
+/* Reads the training data. A peer that does not begin the run does not know the run yet, and takes
+ * the data kind from --data. Synthetic data are generated again later if the run has another
+ * seed. */
 static int read_data(struct peer *p)
 {
     char error[RUN_ERROR_MAX], why[DATA_ERROR_MAX], given[DATA_KIND_MAX] = "glyphs";

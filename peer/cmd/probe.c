@@ -106,7 +106,8 @@ struct probe
     /* Addresses that the lookup of an announced address has found. */
     union uv_address announced[UV_RESOLVE_MAX];
     uint32_t n_announced;
-    /* looked_up: the lookup of an announced address has ended. called: the call to it has ended. */
+    /* looked_up: the lookup of an announced address has ended. called: the call to this address has
+     * ended. */
     bool looked_up, called;
     /* Reason why the call to an announced address failed. NODE_WHY_UNKNOWN: the same peer
      * answered. */

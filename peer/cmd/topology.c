@@ -86,11 +86,11 @@ struct figures
     struct pass pass;
     struct spectrum spectrum;
     double gamma; /* Consensus step size with the fastest convergence, without compression. */
-    /* Rounds until the consensus distance has shrunk by `target`, at consensus step size 1 and at
-     * `gamma`. */
+    /* Rounds until the consensus distance has shrunk by the factor `target`, at consensus step size
+     * 1 and at `gamma`. */
     double rounds, gamma_rounds;
     /* Momentum with the fastest convergence at consensus step size 1, and the number of rounds that
-     * it needs to shrink the consensus distance by `target`. */
+     * it needs to shrink the consensus distance by the factor `target`. */
     double momentum, momentum_rounds;
     struct run run; /* Run for which the sizes of deltas are computed. Valid if n_messages > 0. */
     size_t n_params;
@@ -351,8 +351,8 @@ static double pass_gap(const struct pass *p)
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
 }
 
-/* Returns the number of rounds until the consensus distance has shrunk by `target`, rounded up to
- * whole passes over the repeated sequence of rounds. */
+/* Returns the number of rounds until the consensus distance has shrunk by the factor `target`,
+ * rounded up to whole passes over the repeated sequence of rounds. */
 static double pass_rounds_to_target(const struct pass *p)
 {
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);

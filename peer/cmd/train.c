@@ -23,8 +23,8 @@
 #include <string.h>
 #include <uv.h>
 
-/* Smallest limit on the number of samples of an evaluation during training. With --evaluate-every
- * the limit is half the number of samples that were trained on since the last evaluation. */
+/* With --evaluate-every, an evaluation during training uses at most half the number of samples that
+ * were trained on since the last evaluation. This limit is never less than TEST_LEAST samples. */
 enum { TEST_LEAST = 1000 };
 
 /* clang-format off */

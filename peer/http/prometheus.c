@@ -20,7 +20,7 @@ static void write_head(struct text *t, const char *name, const char *type, const
 
 /* ---- Metrics from the rows of figure_all[] ---- */
 
-/* Appends the sample line of a figure. */
+/* Appends the sample line (name and value) of a figure. */
 static void write_sample(struct text *t, const struct figure *f, double number)
 {
     text_add(t, "hearsay_%s", f->metric);

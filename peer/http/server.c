@@ -23,8 +23,8 @@ enum {
     BACKLOG = 512,
     /* Lifetime of a cached response in microseconds. A newer snapshot ends it earlier. */
     KEPT_US = 1000 * 1000,
-    /* Largest number of connections, including those that newer ones replaced and that are still
-     * closing. */
+    /* Largest number of connections, including connections that were replaced by newer ones and are
+     * still closing. */
     HARD_MAX = 2 * SERVER_CLIENTS,
     LEAST_URGENT = 19
 };

@@ -18,9 +18,9 @@ static const struct noise_pattern pattern = {
     .name = "Noise_XXpsk0_25519_ChaChaPoly_SHA256",
     .n_messages = 3,
     .n_psks = 1,
-    .message = {{NOISE_PSK, NOISE_E},                   /* -> psk, e       */
-                {NOISE_E, NOISE_EE, NOISE_S, NOISE_ES}, /* <- e, ee, s, es */
-                {NOISE_S, NOISE_SE}}};                  /* -> s, se        */
+    .message = {{NOISE_PSK, NOISE_E},                   /* Message 1: -> psk, e */
+                {NOISE_E, NOISE_EE, NOISE_S, NOISE_ES}, /* Message 2: <- e, ee, s, es */
+                {NOISE_S, NOISE_SE}}};                  /* Message 3: -> s, se */
 
 static const uint8_t prologue[] = {'h', 'e', 'a', 'r', 's', 'a', 'y', '/', '1'};
 

@@ -161,7 +161,7 @@ static int mix_dh(struct noise *s, const uint8_t *sk, const uint8_t *pk)
 {
     uint8_t shared[NOISE_KEY];
     /* A low-order point gives an all-zero shared secret. crypto_scalarmult() refuses such points,
-     * except in some builds of libsodium. The second check covers these builds. */
+     * except in some builds of libsodium. Therefore the secret is also checked here. */
     bool good = crypto_scalarmult(shared, sk, pk) == 0 && !sodium_is_zero(shared, sizeof shared);
     if (good)
         mix_key(s, shared);

@@ -208,7 +208,7 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks combinations of keys. --augment needs images, which can be checked only once the data kind
- * is fixed. */
+ * determines the shape of the samples. */
 static int check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);

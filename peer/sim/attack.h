@@ -38,12 +38,18 @@ struct attack_scene
     uint64_t fixed; /* Seed of the attacker's random numbers that are the same in all rounds. */
 };
 
-/* Statements that an attack falsifies in addition to its model. */
+/* Statements in messages (round, sketch, consensus distance) that an attack falsifies in addition
+ * to its model. */
 enum attack_lie {
-    ATTACK_MODEL,  /* The attacker falsifies no statement, only its claimed model. */
+    /* The attacker falsifies only its claimed model, and no other statement in its messages. */
+    ATTACK_MODEL,
     ATTACK_ROUNDS, /* All messages claim that the attacker has done all rounds. */
-    ATTACK_MUTE,   /* Deltas carry no sketch, so the consensus distance cannot be estimated. */
-    ATTACK_SKETCH, /* Sketches are noise with ten times the norm of the model. */
+    /* Deltas carry no sketch (random projection of the model), so the consensus distance cannot be
+     * estimated. */
+    ATTACK_MUTE,
+    /* Sketches (random projections of the model) are replaced by noise with ten times the norm of
+     * the model. */
+    ATTACK_SKETCH,
     /* The attacker claims that its consensus distance and its neighbours' distances are under the
      * run's target. It reports distances of 0. */
     ATTACK_SETTLED,

@@ -152,8 +152,8 @@ static void lie_of_drift(struct attacker *a, struct mixing *m)
     }
 }
 
-/* Returns the model that the attacker claims to have on the edge of task t. If the victim has no
- * model, or the attack claims none, returns the attacker's own model. */
+/* Returns the model that the attacker claims to have on one edge, the edge of the task `t`. If the
+ * victim has no model, or the attack claims none, returns the attacker's own model. */
 static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
 {
     const struct sim_config *c = &a->world->config;
@@ -192,8 +192,9 @@ static void encode(struct mixing *m)
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
     /* The attacks ATTACK_SETTLED, ATTACK_MUTE and ATTACK_SKETCH also announce that the consensus
-     * distance of all peers around the attacker is under the target. The attacks on sketches thus
-     * delay the end of the run by their sketches only, not by this announcement. */
+     * distance of all peers around the attacker is under the target. ATTACK_MUTE and ATTACK_SKETCH
+     * thus delay the end of the run by missing or false sketches (random projections of the model)
+     * only, not by this announcement. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

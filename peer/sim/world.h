@@ -28,7 +28,7 @@ struct attack;
 /* Properties of the path from one peer to another. */
 struct sim_path
 {
-    int64_t latency_us; /* One-way latency in microseconds. */
+    int64_t latency_us; /* One-way latency of the path, in microseconds. */
     /* Maximum jitter in microseconds, uniformly distributed and added to the latency. */
     int64_t jitter_us;
     /* Bandwidth in bytes per second, at least SIM_LEAST_BYTES_PER_S. 0: no limit. */
@@ -48,7 +48,7 @@ struct sim_config
     uint32_t n_peers;
     uint64_t seed; /* Seed of the network: jitter and faults. */
     struct run run;
-    int64_t latency_us; /* One-way latency in microseconds. */
+    int64_t latency_us; /* One-way latency of every path, in microseconds. */
     /* Maximum jitter in microseconds, uniformly distributed and added to the latency. */
     int64_t jitter_us;
     /* Bandwidth in bytes per second of each link and direction, at least SIM_LEAST_BYTES_PER_S.
@@ -125,7 +125,8 @@ bool sim_run_to(struct sim_world *w, int64_t t_us);
 
 /* Returns the time of the earliest pending event. INT64_MAX: none. */
 int64_t sim_next_us(const struct sim_world *w);
-/* Returns whether all nodes have ended. With sessions, events may still be pending then. */
+/* Returns whether all nodes have ended. In a network with sessions, events may still be pending
+ * then. */
 bool sim_over(const struct sim_world *w);
 int64_t sim_now_us(const struct sim_world *w);
 uint64_t sim_events(const struct sim_world *w);

@@ -80,7 +80,7 @@ bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i);
 void uv_cluster_kill(struct uv_cluster *c);
 
 /* Closes the sockets, the pipe to the children and the timer. Called after ended() of the last
- * child. The loop must run until it is empty before uv_cluster_free(). */
+ * child. The loop must run until it has no open handles before uv_cluster_free(). */
 void uv_cluster_close(struct uv_cluster *c);
 void uv_cluster_free(struct uv_cluster *c);
 

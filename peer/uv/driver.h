@@ -80,7 +80,7 @@ struct uv_driver_config
     const char *(*write_model)(void *self, const struct node *n);
     /* Called when the node and its links have ended, but the caller may still have to write files.
      * Returns the number of milliseconds for which the loop continues before the next call. If the
-     * result is 0, or the callback is NULL, the driver closes. A stop ends the wait. */
+     * result is 0, or the callback is NULL, the driver closes. uv_driver_stop() ends the wait. */
     uint32_t (*late_ms)(void *self);
     /* Returns the text that identifies the training data in checkpoints (`trained_on` in
      * peer/checkpoints/checkpoint_file.h), valid until the next call. A NULL result, or a NULL

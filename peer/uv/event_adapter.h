@@ -43,7 +43,7 @@ struct uv_driver
     struct state copy;
     /* Total time for which the node was paused to copy its state, in microseconds. */
     int64_t copy_us;
-    /* Step counter of a checkpoint that could not be started, to be reported to the node. 0:
+    /* Step counter of a checkpoint whose write could not be started, to be reported to the node. 0:
      * none. */
     uint64_t unwritten;
     uv_timer_t wake, stop, end;

@@ -120,8 +120,8 @@ bool syn_filter_is_on(const struct syn_filter *s)
 
 enum {
     ALL = 0x7fffffff, /* Return value of the BPF program: keep all bytes, so the packet passes. */
-    /* Offset of the flags byte in a packet. A filter on a TCP socket gets packets that begin at the
-     * TCP header. */
+    /* Offset of the TCP flags in a packet, in bytes. A filter on a TCP socket gets packets that
+     * begin at the TCP header. */
     TCP_FLAGS_AT = 13,
     TCP_SYN = 0x02,
     TCP_SYN_OR_ACK = 0x12
