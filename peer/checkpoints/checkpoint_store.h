@@ -85,8 +85,8 @@ void checkpoint_store_load(struct checkpoint_store *s, uint64_t most,
 /* Frees the checkpoints that checkpoint_store_load() found. */
 void checkpoint_store_found_close(struct checkpoint_store_found *f);
 
-/* Returns the public key in hexadecimal of the peer that wrote the newest checkpoint that names its
- * owner. Valid until checkpoint_store_found_close(). NULL: no checkpoint names its owner. */
+/* Returns the owner's public key, in hexadecimal, from the newest checkpoint that contains this
+ * key. Valid until checkpoint_store_found_close(). NULL: no checkpoint contains its owner's key. */
 const char *checkpoint_store_owner(const struct checkpoint_store_found *f);
 
 /* Checks that the checkpoints found by checkpoint_store_load() belong to the peer `own`: they must

@@ -442,8 +442,8 @@ static int look(struct local *l)
     return cmd_local_check_out(l->o, &l->dir, l->out, &l->result.run);
 }
 
-/* Ends the command if --check is given: checks the options that check() and look() did not check,
- * and prints the result of the check. */
+/* Last step of a command with --check: checks the options that check() and look() did not check,
+ * and prints the result. */
 static int end_check(struct local *l)
 {
     int64_t us;
