@@ -90,8 +90,8 @@
           "A member whose last message is not older than this time may be restarting, and is "     \
           "dialled more often.")                                                                   \
     TIMER(REDIAL_RECENT_US, 500 * 1000,                                                            \
-          "Upper limit of the delay between dials of a member that may be restarting. The "        \
-          "delay starts at REDIAL_MIN_US and doubles.")                                            \
+          "Upper limit of the delay between dials of a member that may be restarting, which "      \
+          "starts at REDIAL_MIN_US and doubles.")                                                  \
     TIMER(REDIAL_RESET_US, 1000 * 1000,                                                            \
           "If a session that no edge needs is lost, its member is dialled again at once if the "   \
           "session lasted longer than this time.")                                                 \

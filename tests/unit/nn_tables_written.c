@@ -119,8 +119,10 @@ static void test_no_notation(void **state)
          "the cell may mean -12000 or -12: leave out points between thousands (\"12000\"), or "
          "write one "
          "cell with another number of decimals (\"12.0000\")"},
-        {{"\t", {"987", "1.713", "2.370"}, {0}}, "found \"1.713\", expected a number that can be"},
-        {{";", {"1,713", "2.370", "3"}, {0}}, "found \"1,713\", expected a number that can be"},
+        {{"\t", {"987", "1.713", "2.370"}, {0}},
+         "found \"1.713\", expected a number with one meaning"},
+        {{";", {"1,713", "2.370", "3"}, {0}},
+         "found \"1,713\", expected a number with one meaning"},
         {{";", {"0,5", "0.5", "3"}, {0}},
          "a: line 2, column 1: found \"0.5\", expected a number with a "
          "decimal comma, as in the rows above"},
