@@ -128,7 +128,8 @@ void figure_to_status(struct wire_status *s, const struct figure_values *v);
  * is borrowed. */
 void figure_of_status(struct figure_values *v, const struct wire_status *s);
 
-/* Returns the figure at `place` of an output, counted from 1. NULL: there is none. O(rows). */
+/* Returns the figure at position `place` of an output; the first position is 1. NULL: the output
+ * has no such position. O(rows). */
 const struct figure *figure_at(enum figure_output output, uint32_t place);
 
 /* Returns the figure with this name, which must exist. */

@@ -592,7 +592,7 @@ struct node_neighbour
      * the neighbour has not reported it since its last delta. */
     double busy_s;
 };
-/* Fills *b with figures of the neighbour at the other end of the i-th edge in node_status(). */
+/* Fills *b with figures of the neighbour at the other end of edge number i, from 0. */
 void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
 
 /* Lists the vertices of the topology in their order: sets at[k] to an index for node_member().

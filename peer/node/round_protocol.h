@@ -27,7 +27,7 @@ struct round_protocol_kind
     const char *part;
 
     /* Allocates the state of an instance and returns it, or NULL if there is no memory. The
-     * arguments outlive it. */
+     * arguments must stay valid until close(). */
     void *(*open)(struct env *env, struct sessions *s, struct run_context *w);
     /* Frees the state of an instance. To be called before the run is closed. */
     void (*close)(void *self);

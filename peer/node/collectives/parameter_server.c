@@ -280,8 +280,8 @@ static void count_workers(struct parameter_server *s)
     }
 }
 
-/* Returns whether the server can start: all counted workers have reported (HERE), and no worker has
- * a later answer than the server's model. If a worker has a later answer, requests its model
+/* Returns whether the server can start: all workers for which it waits have reported (HERE), and no
+ * worker has a later model than the server. If a worker has a later model, requests that model
  * (WANT). */
 static bool is_ready(struct parameter_server *s)
 {

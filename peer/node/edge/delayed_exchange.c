@@ -45,9 +45,10 @@ void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, ui
     s->came_us = now_us;
 }
 
-/* Returns whether a stale edge stays stale: for at least LEAST exchanges, in which both ends send
- * new deltas, and then until this peer's last delta left little of the model unsent. A sparse codec
- * needs several exchanges for that, so there is a limit of MOST exchanges. */
+/* Returns whether a stale edge (one that mixes outdated replicas) stays stale: for at least LEAST
+ * exchanges, in which both ends send new deltas, and then until this peer's last delta left little
+ * of the model unsent. A sparse codec needs several exchanges for that, so there is a limit of MOST
+ * exchanges. */
 static bool goes_on(const struct delayed_exchange *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };

@@ -233,7 +233,7 @@ void edges_finish(struct edges *es, size_t i);
  * round count of the next checkpoint; 0: none. settled: hops around this peer within which all
  * peers are near the mean. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
-/* Starts the consensus phase. Chooses its edges if its topology differs from the topology of
+/* Starts the consensus phase. Chooses new edges if the consensus phase has another topology than
  * training. To be called between jobs. */
 void edges_settle(struct edges *es);
 /* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */

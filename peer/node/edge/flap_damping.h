@@ -23,7 +23,7 @@
 /* Recent absences of one neighbour. Times are node times in microseconds. */
 struct flap_damping
 {
-    double s;         /* Penalty for absences in seconds, at time at_us. */
+    double s;         /* Penalty for absences, in seconds, at time at_us. */
     int64_t at_us;    /* Time of the last update of the penalty. */
     bool flapping;    /* True: the penalty is too high, so no peer waits for the neighbour. */
     bool away;        /* True: the neighbour is absent now. */

@@ -47,7 +47,7 @@ struct wave
     bool proposes;    /* True: this is the second wave of the ballot (PROPOSE). */
     uint32_t parent;  /* Link from which the wave came. Unused at the root. */
     int64_t begun_us; /* Node time at which the wave reached this peer. */
-    size_t n_pending; /* Number of links that have not answered the wave. */
+    size_t n_pending; /* Number of links that have not answered the wave (ASK or PROPOSE) yet. */
     uint32_t pending[LINKS_MAX];
 
     /* Highest ballot that was promised, and highest ballot whose proposal was accepted, by this
@@ -81,8 +81,8 @@ struct finish
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* The last process of this peer that reported a model has stored the hash of the model in
-     * reported_hash (0: none was reported), and its value of `earlier` in reported_earlier. */
+    /* Set by the last process of this peer that reported a model. reported_hash: hash of the model;
+     * 0: no model was reported. reported_earlier: value of `earlier` in that process. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -243,7 +243,7 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     f->own = *evidence;
     /* An earlier process of this peer has reported the same model, bit for bit. The model was read
      * from disk, or was computed again from a checkpoint in lock step. This peer may therefore
-     * report the model in every ballot above the `earlier` of that process. */
+     * report the model in the same ballots as that process: all ballots above reported_earlier. */
     if (finish_has_reported(f, evidence))
         f->earlier = f->reported_earlier;
 }
@@ -370,9 +370,10 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* If this peer still mixes, counts it in the answer to an ASK. Returns FLAG_OVERDUE if all
- * neighbours have ended, or if this peer has mixed for more rounds since the first ASK than a run
- * without faults needs; else 0. The limit counts rounds, because the duration of a round varies. */
+/* If this peer still mixes, counts this peer in its answer to an ASK message. Returns FLAG_OVERDUE
+ * if all neighbours have ended, or if this peer has mixed for more rounds since its first ASK than
+ * a run without faults needs; else 0. The limit counts rounds, because the duration of a round
+ * varies. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -462,8 +463,8 @@ static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mea
 
 static void finish_root(struct finish *f);
 
-/* Called when all links have answered the wave. Answers the parent or, at the coordinator,
- * continues the ballot. */
+/* Called when all links have answered the wave (ASK or PROPOSE). Answers the parent link or, at the
+ * coordinator, continues the ballot. */
 static void complete_wave(struct finish *f)
 {
     struct wire_finish m;

@@ -34,8 +34,8 @@ struct join_fetched
     bool certified; /* True: a certificate covers all sources of the fetched model. */
 };
 
-/* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointers are
- * borrowed. */
+/* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointer
+ * arguments are borrowed. */
 struct join *join_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *j after join_again(). NULL is allowed. */
 void join_close(struct join *j);

@@ -30,7 +30,8 @@
 
 struct model_server;
 
-/* Returns a server without requests, or NULL if memory is exhausted. The pointers are borrowed. */
+/* Returns a server without requests, or NULL if memory is exhausted. The pointer arguments are
+ * borrowed. */
 struct model_server *model_server_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *o and the buffers of the initial model. All other buffers must have been released. NULL is
  * allowed. */

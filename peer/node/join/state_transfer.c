@@ -49,8 +49,8 @@ struct state_transfer_source
     /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
      * request was open. Node time in microseconds. 0: no piece was requested. */
     int64_t heard_us;
-    /* Round in the last MODEL of the source. Before the first MODEL: the round that its session
-     * reported. */
+    /* Round in the last MODEL message of the source. Before the first one: the round that the
+     * source reported on its session. */
     uint64_t round;
 };
 

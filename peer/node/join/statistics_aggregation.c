@@ -43,7 +43,7 @@ struct statistics_aggregation
     /* Stored statistics: n entries in order of arrival. */
     struct statistics_aggregation_said **said;
     size_t n, cap;   /* Used and allocated length of said[]. */
-    uint64_t serial; /* Serial number of the last entry. 0: none. */
+    uint64_t serial; /* Serial number of the last entry of said[]. 0: there is none. */
     /* For each session, by its index in the session table: serial number of the last entry that was
      * sent over it. */
     uint64_t told[NODE_LINKS_MAX];

@@ -28,7 +28,7 @@
 /* The column statistics of members that this peer has received. */
 struct statistics_aggregation;
 
-/* Returns an empty store, or NULL if memory is exhausted. The pointers are borrowed. */
+/* Returns an empty store, or NULL if memory is exhausted. The pointer arguments are borrowed. */
 struct statistics_aggregation *statistics_aggregation_open(struct env *env, struct sessions *s);
 /* Frees *p. NULL is allowed. */
 void statistics_aggregation_close(struct statistics_aggregation *p);

@@ -33,7 +33,7 @@ extern const double certificate_margin;
 struct run_certificate *certificate_open(void);
 /* Frees *c and the state of the finish protocol. NULL is allowed. */
 void certificate_close(struct run_certificate *c);
-/* Frees the state of the finish protocol, because this peer takes another run. */
+/* Frees the state of the finish protocol. Called when this peer takes another run. */
 void certificate_forget(struct run_certificate *c);
 /* Returns whether the run needs a certificate to end with success: the run has a consensus phase
  * and no --byzantine. With --byzantine a coordinator could lie, so there is no certificate. */

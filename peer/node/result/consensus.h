@@ -19,7 +19,8 @@ struct consensus_part
 {
     size_t dim; /* Number of floats of one model in the range. */
     double xi;  /* Consensus distance Xi. 0 for one model. */
-    /* Norm |mean| of the mean model, computed from the values in this range only. */
+    /* Norm |mean| of the mean model, over the trained parameters or over the running statistics
+     * only. */
     double mean_norm;
     double relative; /* Relative distance Xi / |mean|. 0 if Xi is 0. */
 };

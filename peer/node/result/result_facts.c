@@ -187,7 +187,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     /* If the distance is the bound that follows from the edges, it is an upper bound and no
      * estimate. */
     f->at_most = f->distance == ph.edge_bound;
-    /* Only a certificate shows that the others ended within the target, too. */
+    /* Only a certificate shows that the other members ended within the target --final-drift,
+     * too. */
     f->uncertified =
         certificate_applies(n) && certificate_known(n) == NULL && f->distance <= f->target;
     if (f->uncertified)

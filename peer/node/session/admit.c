@@ -61,7 +61,8 @@ static bool is_known(const struct sessions *s, const struct record *r)
            && memcmp(&m->record->certificate, &r->certificate, sizeof r->certificate) == 0;
 }
 
-enum admitted { ADMITTED = -1 }; /* Result of judge() for a member that is admitted. */
+/* Result of judge() for a member that is admitted. Any other result is a reason to refuse. */
+enum admitted { ADMITTED = -1 };
 
 /* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table in admit.h.
  * `known`: the certificate was verified before. `met`: the member itself has sent the record, so

@@ -139,7 +139,7 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
     bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
     l->callback.theirs = CALLBACK_OPEN;
     if (l->callback.n_calls < n)
-        return; /* The next address is called without delay. */
+        return; /* The member has another address, which is called without delay. */
     /* The member may be restarting, so its addresses are called a second time. */
     l->callback.next_us = s->env->now_us + CALLBACK_RETRY_US;
     if (again && l->callback.n_calls != n)
@@ -244,8 +244,8 @@ static void call(struct sessions *s, struct link *l, uint32_t slot)
         l->callback.next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
         return;
     }
-    /* This peer opened the session by calling an address in the record, so at least one of those
-     * addresses works. */
+    /* This peer opened the session by calling an address in the member's record, so at least one
+     * address in the record works. */
     if (l->dialled && l->callback.dialled == 0) {
         works(s, l, r->address[0]);
         return;

@@ -38,11 +38,12 @@ enum callback_state {
     CALLBACK_UNKNOWN
 };
 
-/* Results of the test calls between this peer and the member of one session. Part of struct
- * link. */
+/* Results of the test calls of addresses between this peer and the member of one session. Part of
+ * struct link. */
 struct callback_link
 {
-    enum callback_state theirs; /* Whether this peer can call the member. */
+    /* Whether this peer can call the member at its announced addresses. */
+    enum callback_state theirs;
     /* Whether the member can call this peer, as reported by the member. */
     enum callback_state ours;
     /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */

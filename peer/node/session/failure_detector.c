@@ -177,8 +177,9 @@ static void accuse(struct sessions *s, struct contact *c, const struct member *m
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
 
-/* Updates a contact from this peer's own session with it. Without a session, dials the contact if
- * only the failure detector needs it (contacts of edges are dialled by edges.c). */
+/* Records when this peer last heard the contact on its own session with the contact. Without a
+ * session, dials the contact if only the failure detector needs it. Contacts that edges need are
+ * dialled by edges.c. */
 static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);

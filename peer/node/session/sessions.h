@@ -97,7 +97,8 @@ struct link
     int64_t busy_since_us;
     /* Time at which the last PING arrived. busy_since_us was computed from this PING. */
     int64_t told_busy_us;
-    /* Results of the test calls between this peer and the member. Written by callback.c only. */
+    /* Results of the test calls of the member's addresses and of this peer's addresses. Written by
+     * callback.c only. */
     struct callback_link callback;
 };
 

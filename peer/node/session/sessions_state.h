@@ -61,11 +61,11 @@ struct admit
 
 enum {
     CALLBACK_CALLS = 4, /* Maximum number of simultaneous test calls to members' addresses. */
-    /* Maximum number of warnings that name a member. After them, one warning without a name is
-     * printed. */
+    /* Maximum number of warnings about failed test calls that name a member. After these warnings,
+     * one without a name is printed. */
     CALLBACK_LINES = 8,
-    /* Maximum number of remembered warnings, so that none is repeated. Each is about one member at
-     * one address. */
+    /* Number of warnings that are remembered, so that none is repeated. A warning is about one
+     * member at one address. */
     CALLBACK_NAMES = 32
 };
 
@@ -85,7 +85,8 @@ struct callback
     /* Number of warnings about failed calls so far. told[] contains the latest CALLBACK_NAMES of
      * them. */
     uint32_t n_told;
-    /* Announced address of this peer that the latest failed call of a member used. */
+    /* Address that this peer announces and at which a member could not call it: the latest such
+     * failure. */
     char address[WIRE_ADDRESS_MAX + 1];
     /* tell_us: time of the next warning that members cannot call this peer; 0: none is planned.
      * gap_us: interval that ends at tell_us; 0: no such warning has been printed. In
@@ -101,14 +102,15 @@ struct connection_diagnostics_entry
     enum node_why why; /* Reason of the last failure to reach the bootstrap name. */
     /* Number of consecutive failures to reach the name for the reason `why`. 0: no failure. */
     uint32_t n;
-    /* Time of the first of the n consecutive failures to reach the name, in microseconds. */
+    /* Time of the first of the n consecutive failures to reach the bootstrap name, in
+     * microseconds. */
     int64_t since_us;
     /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
      * supports. */
     uint32_t least, most;
     /* Earliest time of the next warning about this bootstrap name, in microseconds. */
     int64_t tell_us;
-    /* Interval after the last warning about the name, in microseconds. 0: no warning was
+    /* Interval after the last warning about the bootstrap name, in microseconds. 0: no warning was
      * printed. */
     int64_t gap_us;
 };
@@ -163,8 +165,8 @@ struct contact
 
     bool met;        /* True: this peer had a session with the member since it became a contact. */
     int64_t call_us; /* Earliest time at which the failure detector dials the member. */
-    /* Last time that this peer, or a member that it asked, heard the member. If neither has heard
-     * it yet: about the time at which the member became a contact. */
+    /* Last time that this peer, or a member that it asked, heard the member. If no peer has heard
+     * the member yet: about the time at which the member became a contact. */
     int64_t heard_us;
     /* Time at which this peer asked other members whether they have heard the member, in
      * microseconds. 0: not asked. */
@@ -185,7 +187,7 @@ struct seed
     /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
     bool busy, warned;
     int64_t next_us; /* Time at which the name is resolved next, in microseconds. */
-    uint32_t n;      /* Number of addresses of the name, in at[]. */
+    uint32_t n;      /* Number of addresses of the bootstrap name, in at[]. */
     struct
     {
         char address[WIRE_ADDRESS_MAX + 1];
@@ -211,7 +213,7 @@ struct sessions
     uint64_t n_violations; /* Number of protocol violations by other peers. */
     struct
     {
-        const char *what; /* Kind of violation, a string literal. */
+        const char *what; /* Kind of protocol violation, a string literal. */
         uint64_t n;
         /* Protocol violations by other peers, counted by kind. The last entry counts all kinds for
          * which there is no entry. */

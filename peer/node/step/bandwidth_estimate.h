@@ -52,8 +52,8 @@ struct bandwidth_estimate
     double s_per_byte;
 };
 
-/* Initialises *g without any figures. The pointers are borrowed. Called again when a run is given
- * up. */
+/* Initialises *g without any figures. The pointer arguments are borrowed. Called again when a run
+ * is given up. */
 void bandwidth_estimate_init(struct bandwidth_estimate *g, const struct env *env,
                              const struct sessions *s, const struct run_context *w);
 

@@ -479,8 +479,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     j->mix_us += clock_us() - trained + mixed - begin;
 }
 
-/* Warns about each edge on which the distance between the two models grew without bound. With a
- * fixed gamma in the consensus phase, the run has then diverged. */
+/* Warns about each edge whose two ends have models that move apart without bound. If gamma is
+ * fixed, the run has then diverged in the consensus phase. */
 static void tell_runaways(struct job *j)
 {
     for (size_t i = 0; i < edges_count(j->edges); i++) {

@@ -43,7 +43,7 @@ struct membership_log
     struct sessions *sessions;
     const struct edges *edges;
     struct membership_log_entry *at; /* Entries of members, in no order. Owned. */
-    /* n: number of entries. cap: number of entries for which there is memory. */
+    /* n: number of members in at[]. cap: number of members for which at[] has room. */
     size_t n, cap;
     /* Value of members_changes(), a counter of changes of the member table, at the last
      * comparison. */

@@ -21,7 +21,8 @@
 /* The states of members that were printed last. */
 struct membership_log;
 
-/* Returns a log without entries, or NULL if memory is exhausted. The pointers are borrowed. */
+/* Returns a log without entries, or NULL if memory is exhausted. The pointer arguments are
+ * borrowed. */
 struct membership_log *membership_log_open(struct env *env, struct sessions *s,
                                            const struct edges *es);
 /* Frees *r. NULL is allowed. */

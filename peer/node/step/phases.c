@@ -495,8 +495,8 @@ static void follow_members(struct phases *ph)
 
 /* Decides whether enough members are present to begin; --min-peers matters only for the start of a
  * run. A peer that takes part in the start becomes an initial member. It then waits until enough
- * initial members are known, or another peer has begun, so that all of them know the voters of the
- * run (quorum.h). */
+ * initial members are known, or another peer has begun, so that all initial members know the voters
+ * of the run (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;

@@ -92,7 +92,8 @@ struct phases
      * model. The bound stays valid until an event that may move models apart. INFINITY: not
      * known. */
     double bound;
-    uint64_t bound_round; /* Round count at which the models were measured for the bound. */
+    /* Round count at which the models were measured for `bound`, the bound on the distance. */
+    uint64_t bound_round;
     /* Hash of the members (edges->view), and number of edge resets, when it was last checked that
      * the bound on the distance is still valid. */
     uint64_t bound_view, bound_resets;
@@ -116,13 +117,13 @@ struct phases
     uint64_t near_round;
 
     /* The following fields describe the consensus phase at the time of its last progress. */
-    bool trained; /* True: all live members had finished training. */
+    bool trained; /* True: at the last progress, all live members had finished training. */
     /* Least distance of this peer's model to the mean model so far in the consensus phase. */
     double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
-    /* Values at the last progress. best_settled: hops within which all peers are near the mean.
-     * best_view: hash of the members. best_window: number of drift windows. best_rounds: number of
-     * rounds of the consensus phase. */
+    /* Values at the last progress of the consensus phase. best_settled: hops within which all peers
+     * are near the mean. best_view: hash of the members. best_window: number of drift windows.
+     * best_rounds: number of rounds of the consensus phase. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */

@@ -49,8 +49,8 @@
 
 struct resume;
 
-/* Returns the state of a process without checkpoints, or NULL if memory is exhausted. The pointers
- * are borrowed. */
+/* Returns the state of a process without checkpoints, or NULL if memory is exhausted. The pointer
+ * arguments are borrowed. */
 struct resume *resume_open(struct env *env, struct sessions *s, struct run_context *w,
                            struct edges *es, struct join *j, struct phases *ph, struct job *job);
 /* Frees *r. NULL is allowed. */
