@@ -122,7 +122,7 @@ enum node_why {
     /* NODE_WHY_UNWELCOME and NODE_WHY_OTHER are set by the node, never by a driver. */
     NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
     NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
-    NODE_WHYS           /* Not a reason: the number of reasons above. */
+    NODE_WHYS           /* Number of reasons; not a reason itself. */
 };
 
 /* One event for node_step(). All pointers are borrowed for the call. */
@@ -433,7 +433,7 @@ struct node_config
     struct node_resume resume[2];
     size_t n_resume;
     /* True: this peer took part in the run before, but has no checkpoint of it. If too few members
-     * are present to begin, the others may have finished the run, so this peer ends after
+     * are present to begin, the other members may have finished the run, so this peer ends after
      * patience_us (run_ended.h). */
     bool was_there;
     /* Stores n bytes durably: the promise that this peer makes in the finish protocol, which binds
@@ -563,7 +563,7 @@ enum node_waits_for {
     NODE_WAITS_DISK,
     NODE_WAITS_NEIGHBOUR, /* The peer `id` has not done the round that lock step requires. */
     NODE_WAITS_OTHERS,    /* This peer's model is final, but other members have not finished. */
-    NODE_WAITS            /* Not a reason: the number of reasons above. */
+    NODE_WAITS            /* Number of reasons; not a reason itself. */
 };
 
 /* The cause of a wait of the node, with the numbers that a message about the wait needs. */

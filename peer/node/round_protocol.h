@@ -43,7 +43,8 @@ struct round_protocol_kind
 
     /* Returns whether the result of `round` is still missing. If so, the next job waits for it. */
     bool (*waits)(const void *self, uint64_t round);
-    /* Returns the identity of the member for which `round` waits. NULL: none. */
+    /* Returns the identity of the member whose message is missing for the result of `round`. NULL:
+     * none. */
     const uint8_t *(*awaited)(const void *self, uint64_t round);
     /* Returns the round of the latest result, which may be later than this peer's round. 0: there
      * is no result. */

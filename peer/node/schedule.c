@@ -197,8 +197,8 @@ static bool passes_in_vain(const struct schedule_view *v)
     return false;
 }
 
-/* The result is 0 while a delta is pending that was made before this peer was near the mean
- * (schedule_edge.old), because its exchange may move this peer away from the mean. */
+/* The returned number of hops is 0 while a delta is pending that was made before this peer was near
+ * the mean (schedule_edge.old), because its exchange may move this peer away from the mean. */
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;
@@ -250,8 +250,9 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Returns whether this peer must wait for the round count of a neighbour before it ends the consensus
- * phase. The message with the round count may say that some model is not near the mean any more. */
+/* Returns whether this peer must wait for the round count of a neighbour before it ends the
+ * consensus phase. The message with the round count may say that some model is not near the mean
+ * any more. */
 static bool awaits_word(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -283,9 +284,9 @@ static bool drained(const struct schedule_view *v)
  *   all peers are known to be near the mean, unless held        yes
  *   --final-drift 0: the run has no consensus phase             yes
  *
- * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no neighbour
- * left to mix with and is not known to be within the target. It waits for the finish protocol, which
- * makes all peers mix again or provides a certified model. */
+ * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no
+ * neighbour left to mix with and is not known to be within the target. It waits for the finish
+ * protocol, which makes all peers mix again or provides a certified model. */
 static struct schedule_decision settle(const struct schedule_view *v)
 {
     MARK_IF(v->waits_round, "schedule: consensus phase waits for the round protocol");

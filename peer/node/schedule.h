@@ -76,7 +76,8 @@ enum schedule_exchange {
     SCHEDULE_EXCHANGE_EMPTY, /* This peer's delta for the next exchange has not been made. */
     SCHEDULE_EXCHANGE_MADE,  /* Only this peer's delta for the next exchange has been made. */
     /* Without lock step: only the neighbour's delta for the next exchange has arrived. A peer that
-     * makes no new deltas (`draining`) makes this one, because the neighbour waits for it. */
+     * makes no new deltas (`draining`) still makes its delta for this exchange, because the
+     * neighbour waits for it. */
     SCHEDULE_EXCHANGE_OWED,
     /* For the next exchange, this peer's delta is made and the neighbour's has arrived. */
     SCHEDULE_EXCHANGE_COMPLETE
@@ -88,8 +89,8 @@ struct schedule_edge
 {
     enum schedule_edge_state state;
     enum schedule_exchange exchange;
-    /* Time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour is
-     * proven Byzantine, and no peer waits for it. */
+    /* Time since the edge was last in the state OPEN or DONE, in microseconds. INT64_MAX: the
+     * neighbour is proven Byzantine, and no peer waits for it. */
     int64_t lost_us;
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
@@ -188,8 +189,8 @@ struct schedule_view
     bool ends_pending;
     /* True: this peer waits for the certificate of the run, the evidence of its success. */
     bool certificate_awaited;
-    /* True: this peer is not known to be within --final-drift, but the finish protocol may still make
-     * all peers mix again, or provide a certified model. */
+    /* True: this peer is not known to be within --final-drift, but the finish protocol may still
+     * make all peers mix again, or provide a certified model. */
     bool may_recover;
 
     const struct schedule_edge
@@ -249,8 +250,9 @@ bool schedule_excused(const struct schedule_view *v, const struct schedule_edge 
 /* Returns whether this peer is alone in lock step: it has neighbours that have not ended, but none
  * for which it must wait, now or in the next rounds. */
 bool schedule_alone(const struct schedule_view *v);
-/* Returns whether this peer is in step with its neighbours. It may have to wait for one of them,
- * and none of them is more than one round ahead, so this peer is not catching up. */
+/* Returns whether this peer keeps step with its neighbours: there is a neighbour for which this
+ * peer may have to wait, and no neighbour is more than one round ahead. A peer that is catching up
+ * does not keep step. */
 bool schedule_in_step(const struct schedule_view *v);
 
 /* Returns LEAD: the largest lag of a neighbour, in rounds, for which lock step waits. */

@@ -271,8 +271,10 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
             continue;
         const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
         drop_step(at);
-        if (l != NULL) /* The violation ends the session, and therefore also this attempt. */
-            sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a wrong size for its step");
+        /* A STEP of a wrong size is a protocol violation. It ends the session, and therefore this
+         * attempt. */
+        if (l != NULL)
+            sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
         return false;
     }
     return true;
@@ -488,8 +490,8 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
 }
 
 /* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
- * unless its own attempt is about to compute the same result. A stuck attempt cannot complete: for
- * example, an earlier process of this peer took part in it. */
+ * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will not:
+ * for example, an earlier process of this peer may have taken part in that attempt. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

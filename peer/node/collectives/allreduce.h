@@ -54,7 +54,7 @@ struct allreduce_step
     float v[];
 };
 
-/* The member with one rank (place among the vertices) in the current attempt. */
+/* The member that has a given rank (place among the vertices) in the current attempt. */
 struct allreduce_rank
 {
     uint8_t id[WIRE_ID_BYTES];

@@ -1,4 +1,5 @@
-/* peer/node/edge/averaging_pass.c -- checks in each job whether an averaging pass is still exact. */
+/* peer/node/edge/averaging_pass.c -- checks in each job whether an averaging pass is still
+ * exact. */
 #include "peer/node/edge/averaging_pass.h"
 
 #include "peer/node/edge/edges_state.h"

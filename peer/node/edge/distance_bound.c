@@ -1,4 +1,5 @@
-/* peer/node/edge/distance_bound.c -- computes the bound on the consensus distance from the edges. */
+/* peer/node/edge/distance_bound.c -- computes the bound on the consensus distance from the
+ * edges. */
 #include "peer/node/edge/distance_bound.h"
 
 #include "peer/node/edge/edges_state.h"

@@ -66,9 +66,9 @@ struct distance_bound
     double now, before;
 };
 
-/* Returns whether this bound on the consensus distance counts as evidence as soon as it is below
- * the target. The conditions are lock step, no --byzantine, and one constant matrix W by which all
- * peers mix. */
+/* Returns whether the bound on the consensus distance that follows from the edges counts as
+ * evidence as soon as it is below the target. The conditions are lock step, no --byzantine, and one
+ * constant matrix W by which all peers mix. */
 bool distance_bound_at_once(const struct edges *es);
 
 /* Returns a bound on the consensus distance, relative to |x|. INFINITY: the edge to some neighbour

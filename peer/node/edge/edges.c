@@ -1,5 +1,5 @@
-/* peer/node/edge/edges.c -- chooses the edges of this peer, opens and closes them, and handles their
- * messages. */
+/* peer/node/edge/edges.c -- chooses the edges of this peer, opens and closes them, and handles
+ * their messages. */
 #include "peer/node/edge/edges.h"
 
 #include "peer/node/edge/edges_state.h"
@@ -314,7 +314,8 @@ static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self
         uint32_t other = g->neighbour[g->first[self] + k];
         const struct member *m = members_at(es->env->members, es->env->vertices[other]);
         struct neighbour *b = find(es, m->record->id);
-        if (b != NULL) /* b is NULL if choose() ran out of memory and ended the node. */
+        /* If the neighbour is not found, choose() ran out of memory and has ended the node. */
+        if (b != NULL)
             tree_aggregation_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
     }
     free(role);
@@ -565,7 +566,8 @@ void edges_heard(struct edges *es, const struct link *l)
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
-    edges_say_word(es, b); /* The neighbour received no BEAT message during the pause. */
+    /* The neighbour received no BEAT message during the pause, so one is sent now. */
+    edges_say_word(es, b);
 }
 
 void edges_ending(struct edges *es, const struct link *l)

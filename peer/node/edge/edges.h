@@ -175,8 +175,8 @@ struct edges_status
     uint64_t bytes_ahead;
 };
 
-/* Returns the state of a peer without edges, or NULL if memory is exhausted. The pointers are
- * borrowed. */
+/* Returns the state of a peer without edges, or NULL if memory is exhausted. The pointer arguments
+ * are borrowed. */
 struct edges *edges_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *es after edges_close_all(). NULL is allowed. */
 void edges_close(struct edges *es);

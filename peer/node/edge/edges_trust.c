@@ -26,8 +26,9 @@ static bool last_phase(const struct edges *es)
     return es->beat >= es->workshop->run.rounds;
 }
 
-/* In the consensus phase only the time of an edge's first closure counts. Later closures in
- * training may last for hours, and the consensus phase does not wait for their end. */
+/* Returns whether the edge to b is closed for distrust. In the consensus phase only the first
+ * closure and an exclusion for the rest of the run count. Later closures may last for hours, and
+ * the consensus phase does not wait for their end. */
 bool edges_bars(const struct edges *es, const struct neighbour *b)
 {
     bool closed = es->env->now_us < b->barred_us;

@@ -33,8 +33,8 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
     }
 }
 
-/* Prints how much memory the replicas of all partners take. A replica is kept for each neighbour of any
- * round of the pass, the sequence of rounds that repeats. */
+/* Prints how much memory the replicas of all partners take. A replica is kept for each neighbour of
+ * any round of the pass, the sequence of rounds that repeats. */
 static void tell_memory(const struct edges *es)
 {
     size_t n = 0, bytes = 2 * es->workshop->mixing.replicas.dim * sizeof(float);

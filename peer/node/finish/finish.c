@@ -44,8 +44,9 @@ struct wave
     bool runs; /* True: at least one link has not answered the wave yet. */
     bool root; /* True: this peer coordinates the ballot. */
     struct wire_ballot ballot;
-    bool proposes;    /* True: this is the second wave of the ballot (PROPOSE). */
-    uint32_t parent;  /* Link from which the wave came. Unused at the root. */
+    bool proposes; /* True: this is the second wave of the ballot (PROPOSE). */
+    /* Link from which the wave came. Unused at the coordinator, the root of the wave. */
+    uint32_t parent;
     int64_t begun_us; /* Node time at which the wave reached this peer. */
     size_t n_pending; /* Number of links that have not answered the wave (ASK or PROPOSE) yet. */
     uint32_t pending[LINKS_MAX];

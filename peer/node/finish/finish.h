@@ -89,8 +89,8 @@ void finish_close(struct finish *f);
  * most once in each attempt. */
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
 /* Stores a copy of *v, the state of the node, for all later calls. Coordinates a ballot if this is
- * due. Returns the node time at which it must be called again. INT64_MAX: not before the next
- * event. */
+ * due. Returns the node time at which finish_update() must be called again. INT64_MAX: not before
+ * the next event. */
 int64_t finish_update(struct finish *f, const struct finish_view *v);
 /* Handles a message from the peer at the other end of `link`. Invalid contents are ignored. Returns
  * false if the contents violate the protocol. */

@@ -65,9 +65,10 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* Ignores a proposed round count that is further ahead than an honest peer can propose. It would
- * block all new checkpoints until then. The proposer's eccentricity is at most twice this peer's,
- * and the proposer is ahead of this peer by at most 2 reach + 16 rounds, the lead in lock step. */
+/* Ignores a proposed round count that is further ahead than an honest peer can propose. Such a
+ * proposal would block all new checkpoints up to that round count. The proposer's eccentricity is
+ * at most twice this peer's, and the proposer is ahead of this peer by at most 2 reach + 16 rounds,
+ * the lead in lock step. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v)
 {

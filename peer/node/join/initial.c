@@ -46,7 +46,9 @@ struct initial
         /* Node time until which the member is excluded and not asked again. */
         int64_t until_us;
     } liar[INITIAL_LIARS];
-    size_t next_liar; /* Number of exclusions so far. The ring liar[] overwrites the oldest one. */
+    /* Number of exclusions so far. liar[] is a ring buffer: a new exclusion overwrites the oldest
+     * one. */
+    size_t next_liar;
 };
 
 struct initial *initial_open(struct env *env, struct sessions *s, struct run_context *w)
@@ -95,8 +97,8 @@ static bool has_run(const struct link *l)
     return link_talks(l) && !l->doomed && l->same_run;
 }
 
-/* Returns the session of the member that is being asked. NULL: no member is asked, or the member
- * cannot answer. */
+/* Returns the session of the member that is being asked for the initial model. NULL: no member is
+ * asked, or the member cannot answer. */
 static const struct link *asked(const struct initial *in)
 {
     const struct link *l = in->asks ? sessions_link(in->sessions, in->link) : NULL;
@@ -119,8 +121,8 @@ static const struct link *next_source(const struct initial *in, const struct lin
     return NULL;
 }
 
-/* Makes l the session that is asked. Pieces that were requested from another member and have not
- * arrived will be requested over l. */
+/* Makes l the session that is asked for the initial model. Pieces that were requested from another
+ * member and have not arrived will be requested over l. */
 static void turn_to(struct initial *in, const struct link *l)
 {
     in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
@@ -142,8 +144,8 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
-        /* A session with an excluded member also counts, because the member may be asked again
-         * later. */
+        /* A session with an excluded member also counts as one that can provide the model, because
+         * the member may be asked again later. */
         any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;

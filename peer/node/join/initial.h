@@ -41,8 +41,8 @@ enum initial_said {
 /* Transfer of the run's initial model. The pieces are written to mixing.x0 of the run context. */
 struct initial;
 
-/* Returns a transfer that has not started, or NULL if memory is exhausted. The pointers are
- * borrowed. */
+/* Returns a transfer that has not started, or NULL if memory is exhausted. The pointer arguments
+ * are borrowed. */
 struct initial *initial_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *in. NULL is allowed. */
 void initial_close(struct initial *in);

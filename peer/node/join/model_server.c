@@ -233,7 +233,7 @@ static struct packet *sketch_layers(struct model_server *o, uint64_t key,
     struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
     if (out == NULL)
         return NULL;
-    /* The casts are valid, because packet.bytes is aligned to the size of a float. */
+    /* The casts to float are valid, because packet.bytes is aligned to the size of a float. */
     layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
     out->len = l->n_floats * sizeof(float);
     o->held_piece[o->n_held_pieces++] = out;
@@ -282,7 +282,7 @@ static void fill_piece(const struct run_context *w, const struct model_server_pi
  * available; the request then stays pending. */
 static bool send_piece(struct model_server *o, size_t i)
 {
-    /* The cast is valid, because packet.bytes is aligned to the size of a float. */
+    /* The cast to float is valid, because packet.bytes is aligned to the size of a float. */
     const float *x = (const float *)(const void *)o->copy->bytes;
     const struct model_server_piece *q = &o->at[i].piece[0];
     bool room = o->n_held_pieces < MODEL_SERVER_HELD;

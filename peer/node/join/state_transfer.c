@@ -99,8 +99,9 @@ struct state_transfer
         /* key: 0 for a piece, else the key of the requested sketches. fetch: value of n_fetches
          * when the request was sent. */
         uint64_t key, fetch;
-    } question[STATE_TRANSFER_QUESTIONS]; /* Ring of the last requests. */
-    uint32_t n_questions;                 /* Number of requests that were ever sent. */
+        /* Ring buffer of the last requests for pieces or sketches. */
+    } question[STATE_TRANSFER_QUESTIONS];
+    uint32_t n_questions; /* Number of requests that were ever sent. */
     /* Members with which this peer wants a session until state_transfer_drop(). The first n_wanted
      * entries are used. */
     uint8_t wanted[STATE_TRANSFER_SOURCES][WIRE_ID_BYTES];

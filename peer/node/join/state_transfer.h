@@ -65,8 +65,8 @@ struct state_transfer_result
     bool certified; /* True: a certificate covers the models of all sources. */
 };
 
-/* Returns a transfer that has not started, or NULL if memory is exhausted. The pointers are
- * borrowed. */
+/* Returns a transfer that has not started, or NULL if memory is exhausted. The pointer arguments
+ * are borrowed. */
 struct state_transfer *state_transfer_open(struct env *env, struct sessions *s,
                                            struct run_context *w);
 /* Frees *f, which must not have started or must have been dropped. NULL is allowed. */

@@ -253,8 +253,8 @@ void certificate_freeze(struct node *n)
     if (f == NULL)
         return;
     /* A model that this process read from disk after a restart is within the target if an earlier
-     * process of this peer has reported it so. A peer that was absent at the end (`away`) has a
-     * model that was not mixed in the consensus phase. */
+     * process of this peer has reported it as within the target. A peer that was absent at the end
+     * (`away`) has a model that was not mixed in the consensus phase. */
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
     bool within =

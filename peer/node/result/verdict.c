@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 8 /* Maximum number of names in a list within the sentence. */ };
+enum { NAMED = 8 /* Maximum number of names in a list within the sentence of the verdict. */ };
 
 /* Tolerance in the comparison of a number of members with the quorum. A share such as 0.7 is not
  * exact in binary, so 0.7 * 10 may exceed 7. */
@@ -238,8 +238,8 @@ static const char *how(const struct verdict_facts *f)
     return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
 }
 
-/* Appends to the sentence how many members the quorum needed, and the distance between the models
- * of the members that ended. */
+/* Appends to the sentence of the verdict how many members the quorum needed, and the distance
+ * between the models of the members that ended. */
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);

@@ -150,8 +150,8 @@ struct verdict_peer
     const char *name;
     bool left; /* True: the peer was stopped and is no longer a member. */
     bool died; /* True: the peer failed before it ended the run. */
-    /* Reason, as a clause, why the peer is alive but did not end the run with the others. NULL:
-     * there is no such reason. */
+    /* Reason, as a clause, why the peer is alive but did not end the run with the other peers.
+     * NULL: there is no such reason. */
     const char *absent;
     bool ended; /* True: the peer ended the run and has a model. */
     /* The fields below have the meaning of the fields of the same name in struct verdict_facts. */

@@ -149,8 +149,8 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         return;
     }
     d->warned = false;
-    /* Without a session, the name is resolved again soon, because the dials to its addresses may
-     * fail. */
+    /* Without a session, the bootstrap name is resolved again soon, because the dials to its
+     * addresses may fail. */
     if (!sessions_any(s))
         d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)

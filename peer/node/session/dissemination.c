@@ -69,8 +69,9 @@ static void send_news(struct sessions *s, struct wire_members *m)
     m->without = 0;
 }
 
-/* Returns the bit set of the sessions to which changes are sent, for members_audience(). 0: there
- * is no such session, or the index of one does not fit into the set (MEMBERS_LISTENERS or more). */
+/* Returns the bit set of the sessions to which changes of the member table are sent, for
+ * members_audience(). 0: there is no such session, or a session has an index that does not fit into
+ * the set (MEMBERS_LISTENERS or more). */
 static uint64_t audience(const struct sessions *s)
 {
     uint64_t set = 0;

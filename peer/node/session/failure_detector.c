@@ -204,8 +204,8 @@ static void listen(struct sessions *s, struct contact *c)
 }
 
 /* Handles a refutation of this peer's accusation. The member is not accused again at once.
- * Otherwise, if only the network path between the two is broken, the member would have to refute
- * one accusation after the other. */
+ * Otherwise, if only the network path between this peer and the member is broken, the member would
+ * have to refute one accusation after the other. */
 static void look_for_refutation(struct sessions *s, struct contact *c, const struct member *m)
 {
     if (!c->accused || m->record->incarnation <= c->accused_incarnation)
@@ -288,9 +288,9 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* Members that are dead or have finished count as refusing all dials if the last dials were
- * refused, at least as many as there are such members. A dial that times out or succeeds starts the
- * count of dials again. */
+/* Returns for how long all dead and finished members have refused dials. They count as refusing if
+ * the number of consecutive refused dials is at least the number of these members. A dial that
+ * times out or succeeds starts the count again. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;

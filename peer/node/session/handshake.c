@@ -112,8 +112,9 @@ static void revive(struct sessions *s, const struct link *l, const struct record
                   wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
 }
 
-/* Sends an initial member the record of its earlier process, if the current process does not know
- * yet that it is an initial member. The process learns this from the record (members_merge()). */
+/* Sends an initial member the record of its earlier process, if the member's current process does
+ * not know yet that the member is an initial member. The process learns this from the record
+ * (members_merge()). */
 static void remind(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

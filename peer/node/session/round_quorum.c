@@ -8,7 +8,7 @@
 enum {
     /* Another peer is assumed to be at most FASTER times as fast as this peer. */
     FASTER = 8,
-    /* Largest possible schedule_lead(). No two peers in lock step are more rounds apart. */
+    /* Largest possible schedule_lead(). No two peers in lock step are further apart in rounds. */
     LEAD = 80
 };
 
@@ -156,9 +156,9 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
 }
 
 /* Makes lock step wait for neighbours that are far behind, by raising their round counts to the
- * limit of lock step. During training their flap damping is switched off, because only the network
- * failure made them absent. In the consensus phase flap damping stays, because no rounds are lost
- * if this peer continues. */
+ * limit of lock step. During training their flap damping is switched off, because a failure of the
+ * network, not of the neighbours, made them absent. In the consensus phase flap damping stays,
+ * because no rounds are lost if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -122,9 +122,11 @@ struct standing
 
 /* Result of the comparison of the run in a HELLO with the run of this peer. */
 enum sessions_run {
-    SESSIONS_RUN_SAME,   /* The sender of the HELLO has the same run as this peer. */
-    SESSIONS_RUN_TAKEN,  /* This peer had no run or gave up its own, and has taken the sender's. */
-    SESSIONS_RUN_YIELDS, /* The sender will give up its run and take this peer's. */
+    SESSIONS_RUN_SAME, /* The sender of the HELLO has the same run as this peer. */
+    /* This peer had no run or gave up its own run, and has taken the run of the HELLO's sender. */
+    SESSIONS_RUN_TAKEN,
+    /* The sender of the HELLO will give up its run and take this peer's run. */
+    SESSIONS_RUN_YIELDS,
     /* The runs differ and this peer's run cannot change any more, so the session is refused. */
     SESSIONS_RUN_STRANGER,
     /* The run description is invalid, or it is for another kind of trainer. */
@@ -256,7 +258,8 @@ void sessions_uncertified(struct sessions *s, const struct link *l);
  * -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Undoes sessions_want(). The failure detector may still dial the member. */
+/* Undoes sessions_want(): the member is no longer a wanted contact. The failure detector may still
+ * dial the member. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Dials a contact if there is no session with it and the back-off has expired. A peer with the
  * greater id does not dial before lost_us + DIAL_YIELD_US. lost_us is the time, in microseconds, at

@@ -35,8 +35,8 @@ struct admit
     bool listed;
     uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
     size_t n;                     /* Number of identities in the allow-list. */
-    /* Wall clock (microseconds since 1970) minus the driver's clock, when the list arrived. The
-     * driver's clock does not stop during pauses. */
+    /* Wall clock (microseconds since 1970) minus the driver's clock, when the allow-list arrived.
+     * The driver's clock does not stop during pauses. */
     int64_t unix_us;
     struct
     {
@@ -100,7 +100,8 @@ struct callback
 struct connection_diagnostics_entry
 {
     enum node_why why; /* Reason of the last failure to reach the bootstrap name. */
-    /* Number of consecutive failures to reach the name for the reason `why`. 0: no failure. */
+    /* Number of consecutive failures to reach the bootstrap name for the reason `why`. 0: no
+     * failure. */
     uint32_t n;
     /* Time of the first of the n consecutive failures to reach the bootstrap name, in
      * microseconds. */
@@ -278,8 +279,9 @@ struct sessions
         int64_t since_us;
         bool told; /* True: one of the two members with the same name has been refused. */
         bool ours; /* True: this peer is one of the two members with the same name. */
-        uint8_t other[WIRE_ID_BYTES]; /* If `ours`: id of the other member with this peer's name. */
-    } twins;                          /* Two live members with the same name. */
+        /* If `ours` is true: id of the other member with this peer's name. */
+        uint8_t other[WIRE_ID_BYTES];
+    } twins; /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */
     uint64_t failure_detector_changes;
 };

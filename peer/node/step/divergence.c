@@ -34,8 +34,8 @@ static const double clear_factor = 3;
 /* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
  * the number of samples of the first loss, is added to that loss. */
 static const double noise_nats = 2;
-/* The final loss must be below the loss of guessing by more than this share of it. A smaller gain
- * may come from unequal class sizes or from chance. */
+/* The final loss must be below the loss of guessing by more than this share of the loss of
+ * guessing. A smaller gain may come from unequal class sizes or from chance. */
 static const double guess_share = 0.01;
 /* The models of the peers are too far apart if their relative drift is above this. */
 static const double far_apart = 1;

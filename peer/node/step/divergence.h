@@ -61,8 +61,8 @@ struct divergence
 void divergence_init(struct divergence *v);
 
 /* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
- * round. guess: loss of guessing uniformly, in nats (0: unknown). Must be called in the order of the
- * rounds. */
+ * round. guess: loss of guessing uniformly, in nats (0: unknown). Must be called in the order of
+ * the rounds. */
 void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples,
                      double guess);
 

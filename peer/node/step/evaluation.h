@@ -1,5 +1,5 @@
-/* peer/node/step/evaluation.h -- decides after which rounds of training a model is evaluated, and on how
- * many samples.
+/* peer/node/step/evaluation.h -- decides after which rounds of training a model is evaluated, and
+ * on how many samples.
  *
  * By default the run is divided into EVALUATION_PARTS equal parts, with an evaluation between each
  * two of them:

@@ -1,4 +1,5 @@
-/* peer/node/step/graceful_stop.h -- delays a requested end until all peers have one more checkpoint.
+/* peer/node/step/graceful_stop.h -- delays a requested end until all peers have one more
+ * checkpoint.
  *
  * In lock step a checkpoint is useful only if every peer has one of the same round count. A peer
  * that is asked to stop therefore proposes a round count for one more checkpoint (checkpoint.h) and

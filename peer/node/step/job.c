@@ -1,4 +1,5 @@
-/* peer/node/step/job.c -- the worker's job: planned on the loop thread, done on the worker thread. */
+/* peer/node/step/job.c -- the worker's job: planned on the loop thread, done on the worker
+ * thread. */
 #include "peer/node/step/job.h"
 
 #include "peer/node/edge/parts.h"
@@ -139,8 +140,7 @@ static void set_moment(struct job *j)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
-            /* The list also contains sketch states of edges that were open earlier and are paused
-             * now. */
+            /* Sketches also need the state of edges that were open earlier and are paused now. */
             j->pairs[count++] = edges_sketch(es, i);
         missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
@@ -445,8 +445,8 @@ static void collect_evidence(struct job *j)
     finish_evidence_of(&j->evidence, sketch, vec_norm2(x, m->dim), hash != 0 ? hash : 1);
 }
 
-/* With --overlap 1 the evaluation belongs to the second job, so that it does not delay the
- * deltas. */
+/* With --overlap 1 a round has two jobs. The second one does the evaluation, so that the evaluation
+ * does not delay the deltas, which the first one has made. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
 {
     struct run_context *w = j->workshop;

@@ -40,8 +40,8 @@
 
 struct job;
 
-/* Returns the state of a peer that has done no job, or NULL if memory is exhausted. All pointers are
- * borrowed and must outlive the job. */
+/* Returns the state of a peer that has done no job, or NULL if memory is exhausted. The pointer
+ * arguments are borrowed and must outlive the job. */
 struct job *job_open(struct env *env, const struct sessions *s, struct run_context *w,
                      struct edges *es, struct phases *ph, struct model_server *o);
 /* Frees *j after job_drop(). NULL is allowed. */
@@ -101,7 +101,8 @@ bool job_is_running(const struct job *j);
 bool job_takes_steps(const struct job *j);
 /* Returns the number of local steps of the round of the current or last job. */
 uint32_t job_n_steps(const struct job *j);
-/* Returns whether the current job makes deltas before the local steps of its round (--overlap 1). */
+/* Returns whether the current job makes deltas before the local steps of its round (--overlap
+ * 1). */
 bool job_is_ahead(const struct job *j);
 /* Returns the figures that jobs produce, for drivers (node_progress()). */
 const struct node_progress *job_figures(const struct job *j);

@@ -59,8 +59,8 @@ struct group
      * members' states that were not printed. */
     uint32_t n, n_untold;
     char names[NAMES]; /* Names of at most NAMED of the members, separated by ", ". */
-    /* Time since this peer last heard any of the members, in microseconds. 0: it never heard one of
-     * them. */
+    /* Time since this peer last heard one of the members, in microseconds. 0: at least one of the
+     * members was never heard. */
     int64_t silent_us;
     int64_t dead_us; /* Time until the first of the members is declared dead, in microseconds. */
     /* edge: at least one of the members is a neighbour of this peer. died: the last message about

@@ -1,4 +1,5 @@
-/* peer/node/step/models.c -- routes MODEL_REQ and MODEL messages to the modules that handle them. */
+/* peer/node/step/models.c -- routes MODEL_REQ and MODEL messages to the modules that handle
+ * them. */
 #include "peer/node/step/models.h"
 
 #include "peer/node/step/phases_state.h"

@@ -1,4 +1,5 @@
-/* peer/node/step/phase_log.h -- debug notes about the phase of a peer: old state, new state, reason. */
+/* peer/node/step/phase_log.h -- debug notes about the phase of a peer: old state, new state,
+ * reason. */
 #ifndef PEER_NODE_STEP_PHASE_LOG_H
 #define PEER_NODE_STEP_PHASE_LOG_H
 

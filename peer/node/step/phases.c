@@ -139,8 +139,8 @@ void phases_restore_final(struct phases *ph)
     begin_final(ph, (double)INFINITY);
 }
 
-/* Returns whether an attempt of the finish protocol was aborted so recently that the distance of the
- * models does not count yet. */
+/* Returns whether an attempt of the finish protocol was aborted so recently that the distance of
+ * the models does not count yet. */
 static bool mixes_again(const struct phases *ph)
 {
     return ph->settle_rounds < ph->mix_until;
@@ -152,9 +152,9 @@ static void say_beat(struct phases *ph)
     edges_say_beat(ph->edges, phases_beat(ph), checkpoint_due(ph->checkpoint), ph->settled);
 }
 
-/* Moves this peer to round count `beat`, because the others are so far ahead that they do not wait
- * for it. If this peer has finished no round yet, it joins there. Otherwise it skips rounds, with a
- * warning. */
+/* Moves this peer to round count `beat`, because the other peers are so far ahead that they do not
+ * wait for this peer. A peer that has done no round yet joins the run at `beat`. Any other peer
+ * skips the rounds up to `beat`, with a warning. */
 static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
@@ -352,8 +352,8 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)es.n_members);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* A wait for a stuck neighbour is no lack of progress. The time is therefore counted from the
-     * moment when this peer stopped waiting for it, if that is later than the last progress. */
+    /* A wait for a stuck neighbour is no lack of progress. If this peer stopped such a wait after
+     * the last progress, the time without progress is counted from the end of the wait. */
     int64_t since_us = ph->better_us > es.excused_us ? ph->better_us : es.excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
@@ -594,9 +594,9 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now is an initial member (quorum.h). Neither this peer's own
- * round nor the latest round that another peer reports may be late. This peer's round alone is not
- * enough, because a single report does not move this peer to a later round (round_quorum.h). */
+/* Returns whether a peer that begins now is an initial member (quorum.h). This peer's own round and
+ * the latest round that another peer reports must both be early enough. This peer's round alone is
+ * not enough, because a single report does not move this peer to a later round (round_quorum.h). */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -649,7 +649,8 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
     return PHASES_WAIT;
 }
 
-/* Returns the identity of the neighbour for which the decision waits, or NULL. */
+/* Returns the identity of the neighbour for which this peer must wait by decision d. NULL: there is
+ * none. */
 static const uint8_t *named(const struct phases *ph, const struct schedule_decision *d)
 {
     const struct schedule_edge *e = d->for_whom;
@@ -760,8 +761,8 @@ static enum phases_next update(struct phases *ph, bool diverged)
         struct schedule_view v = see(ph, diverged);
         /* After an aborted attempt of the finish protocol, members that had a final model may be
          * far behind members that continued to mix, and must skip rounds to reach them. They may be
-         * the majority, so the round counts of the others are believed without confirmation by most
-         * members. */
+         * the majority, so the round counts of members that mixed are believed without confirmation
+         * by most members. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

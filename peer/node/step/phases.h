@@ -1,4 +1,5 @@
-/* peer/node/step/phases.h -- the phase of a peer: shows the schedule its view and follows its decision.
+/* peer/node/step/phases.h -- the phase of a peer: shows the schedule its view and follows its
+ * decision.
  *
  * schedule.h contains the rules and draws the phases. phases_update() shows the schedule what this
  * peer knows, updates the state below and returns what the node must do. struct phases holds the
@@ -90,8 +91,8 @@ struct phases_input
     const struct finish_proposal *certificate;
 };
 
-/* Returns the state of a peer in NODE_JOINING, or NULL if memory is exhausted. All pointers are
- * borrowed and must outlive the phases. */
+/* Returns the state of a peer in NODE_JOINING, or NULL if memory is exhausted. The pointer
+ * arguments are borrowed and must outlive the phases. */
 struct phases *phases_open(struct env *env, const struct sessions *s, struct run_context *w,
                            struct edges *es, struct join *j, struct checkpoint *c, struct quorum *q,
                            const struct round_protocol *p);
@@ -107,8 +108,8 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 /* Called when an attempt of the finish protocol was aborted and attempt number `attempt` begins.
  * The consensus phase continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
-/* Called when a certificate was decided that does not cover the final model of this peer. The consensus
- * phase continues, in which this peer fetches a model that the certificate covers. */
+/* Called when a certificate was decided that does not cover the final model of this peer. The
+ * consensus phase continues, in which this peer fetches a model that the certificate covers. */
 void phases_uncovered(struct phases *ph);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);

@@ -1,5 +1,5 @@
-/* peer/node/step/resume.c -- writes and reads the contents of a checkpoint, and decides when and from
- * which checkpoint a restarted peer resumes. */
+/* peer/node/step/resume.c -- writes and reads the contents of a checkpoint, and decides when and
+ * from which checkpoint a restarted peer resumes. */
 #include "peer/node/step/resume.h"
 
 #include "peer/node/finish/finish.h"
@@ -443,7 +443,7 @@ static void call(struct resume *r)
             continue;
         }
         n++;
-        /* If memory is exhausted, the next step tries again. */
+        /* If sessions_want() fails for lack of memory, the next step calls the member. */
         if (sessions_want(r->sessions, m->id) == 0)
             sessions_call(r->sessions, m->id, r->since_us);
     }
@@ -545,9 +545,10 @@ static bool load(struct resume *r, struct state *s)
     return state_end(s) == 0;
 }
 
-/* Finds, in lock step, a restarted member that continued the run without this peer: both checkpoints of
- * the member are newer than all checkpoints of this peer. Of several such members, returns the one with
- * the newest checkpoint. NULL: there is no such member, or a common checkpoint exists. */
+/* Finds, in lock step, a restarted member that continued the run without this peer: both
+ * checkpoints of the member are newer than all checkpoints of this peer. Of several such members,
+ * returns the one with the newest checkpoint. NULL: there is no such member, or a common checkpoint
+ * exists. */
 static const struct member *went_on(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;

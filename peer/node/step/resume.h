@@ -26,9 +26,10 @@
  *   this peer has only one checkpoint                   start the run again from round 0
  *   else                                                resume from the newest checkpoint
  *
- * A peer whose earlier process has reported its final model to the finish protocol does not wait. If
- * the stored model is the reported one, a certificate may depend on it. The peer therefore takes the
- * model back, and is in the finishing phase at once. The counters are those of the newest checkpoint.
+ * A peer whose earlier process has reported its final model to the finish protocol does not wait.
+ * If the stored model is the reported one, a certificate may depend on it. The peer therefore takes
+ * the model back, and is in the finishing phase at once. The counters are those of the newest
+ * checkpoint.
  *
  * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
  * the same, the edges are restored, too: both ends report epoch and round of the edge, find them

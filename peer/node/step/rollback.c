@@ -1,4 +1,5 @@
-/* peer/node/step/rollback.c -- keeps the last good model and returns to it when training diverges. */
+/* peer/node/step/rollback.c -- keeps the last good model and returns to it when training
+ * diverges. */
 #include "peer/node/step/rollback.h"
 
 #include "nn/math/number.h"

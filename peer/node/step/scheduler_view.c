@@ -88,9 +88,9 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
     int64_t now = ph->env->now_us;
     uint32_t staleness = run_staleness(&ph->workshop->run);
     /* `mute_us`, the time without news from the neighbour, starts at its last message or at the end
-     * of this peer's last job, whichever is later. In training it is 0 while the neighbour is not
-     * behind. For a neighbour that this peer no longer waits for, it starts at the last message:
-     * otherwise each job would restart the wait. */
+     * of this peer's last job, whichever is later. In training, mute_us is 0 while the neighbour is
+     * not behind. For a neighbour that this peer no longer waits for, mute_us starts at the last
+     * message: otherwise each job would restart the wait. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = edges_status(ph->edges).n_rounds > 0;
     bool idle =
