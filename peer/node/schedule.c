@@ -43,8 +43,8 @@ bool schedule_excused(const struct schedule_view *v, const struct schedule_edge 
 
 /* ---- lock step ---- */
 
-/* Returns whether a neighbour is joining a run that is under way. It needs time to fetch the model,
- * so no peer waits for it. */
+/* Returns whether a neighbour is joining a run that is under way. Such a neighbour needs time to
+ * fetch the model, so no peer waits for it. */
 static bool joins(const struct schedule_view *v, const struct schedule_edge *e)
 {
     MARK_IF(e->gathers && v->beat > e->beat + v->reach + 2,
@@ -230,8 +230,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     return 2 * near >= n;
 }
 
-/* Returns whether this peer can mix with no neighbour, now or later. A stuck neighbour counts as
- * none, because no exchange with it will complete. */
+/* Returns whether this peer can mix with no neighbour, now or later. A stuck neighbour does not
+ * count, because no exchange with it will complete. */
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)

@@ -334,8 +334,8 @@ static void advance(struct allreduce *c)
         divide(c);
 }
 
-/* Returns whether the sessions with the members of all ranks are still those of the attempt's
- * start. */
+/* Returns whether the sessions with the members of all ranks are still the sessions with which the
+ * attempt started. */
 static bool is_whole(const struct allreduce *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {

@@ -389,8 +389,8 @@ static void serve(struct parameter_server *s, uint64_t round, bool idle)
 
 /* ---- choice of the server ---- */
 
-/* Returns the identity of the server: of this peer and the members without a final model, the one
- * with the first vertex. */
+/* Returns the identity of the server. Among this peer and the members without a final model, the
+ * server is the peer with the first vertex. */
 static const uint8_t *find_server(const struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);

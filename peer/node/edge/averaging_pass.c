@@ -63,11 +63,11 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 
 /* ---- begin and end of a pass ---- */
 
-/* Returns whether this job must not begin a pass, because an exchange would be in the model of one
- * end of its edge only. The deltas of this job are made for round count `first`. If an exchange is
- * pending and not ready, the neighbour may have committed it. If an exchange is ready, this job
- * commits it. Whether the neighbour's model contains it when the neighbour's pass begins depends on
- * the neighbour's delta:
+/* Returns whether this job must not begin a pass, because the model of one end of an edge would
+ * contain an exchange that the model of the other end lacks. The deltas of this job are made for
+ * round count `first`. If an exchange is pending and not ready, the neighbour may have committed
+ * the exchange. If an exchange is ready, this job commits it. Whether the neighbour's model
+ * contains the ready exchange when the neighbour's pass begins depends on the neighbour's delta:
  *
  *   delta was made for   when the neighbour's pass began    the exchange is
  *   before `first`       the delta existed; its job         in both models
@@ -115,8 +115,8 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether a finished member proves that the previous pass was exact at all peers. This
- * stays true if a late report made this peer begin another pass, because exchanges between equal
+/* Returns whether a finished member proves that the previous pass was exact at all peers. The proof
+ * stays valid if a late report made this peer begin another pass, because exchanges between equal
  * models change nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {

@@ -84,7 +84,7 @@ void averaging_pass_look(struct edges *es, uint64_t beat);
 void averaging_pass_done(struct edges *es);
 
 /* Returns whether lock step must wait for the edge to b at round count `beat`, because the pass
- * would not be exact without it. */
+ * needs an exchange on this edge to be exact. */
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
 /* Returns a bound on the distance of this peer's model from the mean after an exact pass, relative

@@ -46,7 +46,7 @@ enum { DISTANCE_BOUND_ROUNDS = 64 };
  * consensus phase. */
 struct distance_bound
 {
-    /* True: at the last update, the bound on the consensus distance was not above the target. */
+    /* True: at the last update, the bound on the consensus distance was at most the target. */
     bool near;
     /* Round of the consensus phase in which the bound on the consensus distance last fell to the
      * target or below it. */

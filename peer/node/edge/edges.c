@@ -430,8 +430,8 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next to `due` if the checkpoint at round count `due` comes before the one at round count
- * *next. A round count up to `beat` is past and is ignored. */
+/* Sets *next to `due` if the checkpoint at round count `due` comes before the checkpoint at round
+ * count *next. A round count up to `beat` is past and is ignored. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))

@@ -86,7 +86,7 @@ struct neighbour
     const struct link *link; /* Session that the edge uses. NULL: there is none. */
     bool wanted;             /* True: the topology of the current members contains the edge. */
     /* True: the consensus phase has begun, and only the topology of training contains the edge. Its
-     * pending exchange is completed, and no new one begins (edges_last.c). */
+     * pending exchange is completed, and no new exchange begins (edges_last.c). */
     bool aside;
     /* True: an EDGE message must be sent, which asks the neighbour to open the edge. */
     bool must_ask;
@@ -308,7 +308,7 @@ struct edges_status edges_status(const struct edges *es);
  * models) are added up. */
 const struct tree_aggregation_place *edges_place(const struct edges *es);
 /* Returns the averaging pass (a sequence of rounds that computes the mean) that is under way, or
- * the last one. */
+ * the last such pass. */
 const struct averaging_pass *edges_pass(const struct edges *es);
 /* With --local-steps auto: returns the number of local steps in the next round (pace_steps()). */
 uint32_t edges_local_steps(const struct edges *es, uint32_t average, uint32_t most);

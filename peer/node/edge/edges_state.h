@@ -54,7 +54,7 @@ struct edges
     uint32_t settled;
     bool last; /* True: the consensus phase has begun. */
     /* The averaging pass (a sequence of rounds that computes the mean) that is under way, or the
-     * last one. Written by averaging_pass.c only. */
+     * last such pass. Written by averaging_pass.c only. */
     struct averaging_pass pass;
     /* Speeds in local steps per second for --local-steps auto: measured in this peer's jobs, and
      * received with deltas. */

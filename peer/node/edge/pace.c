@@ -6,7 +6,7 @@
 /* Weight of the newest job in `own`, the moving average of this peer's speed. */
 static const double newest = 0.2;
 /* Each received mean speed of a neighbour moves this peer's `mean` by this share of the difference
- * between the two. */
+ * between the received value and `mean`. */
 static const double listens = 0.2;
 /* Each received mean speed also moves `mean` towards this peer's own speed, by this share of the
  * difference. */

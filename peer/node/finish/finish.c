@@ -610,7 +610,7 @@ static void receive_wave(struct finish *f, uint32_t link, const struct wire_fini
         send_aborted(f, link);
         return;
     }
-    /* A coordinator begins an attempt only after the earlier ones were aborted. */
+    /* A coordinator begins an attempt only after all earlier attempts were aborted. */
     if (attempt_of(&m->ballot) > f->attempt)
         enter(f, attempt_of(&m->ballot));
     if (later_wave(&f->wave, &m->ballot, proposes)) {

@@ -73,7 +73,7 @@ enum {
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,
     /* Largest size of a promise that is passed to owner.keep(), in bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
-    /* Maximum number of attempts to end the run. The last one cannot be aborted. */
+    /* Maximum number of attempts to end the run. The last attempt cannot be aborted. */
     FINISH_ATTEMPTS = 4
 };
 

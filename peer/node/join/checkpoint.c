@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Round counts of the next and the last checkpoint, and what is known about the last one. */
+/* Round counts of the next and the last checkpoint, and what is known about the last checkpoint. */
 struct checkpoint
 {
     struct env *env;

@@ -72,8 +72,9 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
                      int64_t every_us);
 
 /* Handles the round counts at which neighbours have announced that they write their next
- * checkpoint. heard_due: the earliest one that checkpoint_word() has accepted. heard_any: the
- * earliest of all, used instead if this peer was asked to stop. 0: none. */
+ * checkpoint. heard_due: the earliest round count that checkpoint_word() has accepted; 0: none.
+ * heard_any: the earliest of all announced round counts, used instead if this peer was asked to
+ * stop; 0: none. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
 

@@ -49,7 +49,7 @@ struct state_transfer_source
     /* Last time when a MODEL arrived from the source, or when a piece was requested while no other
      * request was open. Node time in microseconds. 0: no piece was requested. */
     int64_t heard_us;
-    /* Round in the last MODEL message of the source. Before the first one: the round that the
+    /* Round in the last MODEL message of the source. Before the first MODEL: the round that the
      * source reported on its session. */
     uint64_t round;
 };
@@ -338,7 +338,7 @@ static void look_for_stalls(struct state_transfer *f)
     }
 }
 
-/* If all connected sources are silent, marks the one that has been silent longest as not silent,
+/* If all connected sources are silent, marks the source that has been silent longest as not silent,
  * once its silence exceeds STATE_TRANSFER_RETRY_US. Silent sources are thus asked again one after
  * the other. */
 static void ask_the_silent(struct state_transfer *f)
@@ -544,7 +544,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 /* ---- the judgement ---- */
 
 /* Returns whether the pieces cannot be compared with another source: no source can be asked, or the
- * only one that can be asked has sent all pieces. */
+ * only source that can be asked has sent all pieces. */
 static bool alone(const struct state_transfer *f)
 {
     size_t n = 0, last = 0;

@@ -187,8 +187,8 @@ static struct finish *protocol(struct node *n)
     return n->certificate->finish;
 }
 
-/* Returns the coordinator: among the other members that are alive and have ended their run, the one
- * with the smallest identity. NULL: there is none. */
+/* Returns the coordinator: the member with the smallest identity among the other members that are
+ * alive and have ended their run. NULL: there is none. */
 static const struct member *coordinator(const struct node *n)
 {
     const struct members *all = n->env.members;

@@ -101,7 +101,7 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
 }
 
 /* Counts a failure if the peer ended the session at once. If there is another session with the same
- * peer, the peer closed this one as a duplicate, which is no failure. */
+ * peer, the peer closed this session as a duplicate, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)

@@ -288,9 +288,9 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* Returns for how long all dead and finished members have refused dials. They count as refusing if
- * the number of consecutive refused dials is at least the number of these members. A dial that
- * times out or succeeds starts the count again. */
+/* Returns for how long all dead and finished members have refused dials. These members count as
+ * refusing if the number of consecutive refused dials is at least the number of these members. A
+ * dial that times out or succeeds starts the count again. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -301,7 +301,7 @@ int64_t sessions_refused_us(const struct sessions *s)
 }
 
 /* After a network failure, a peer waits longer than after a pause before it concludes that all
- * other processes have ended, because the others may be restarting. */
+ * other processes have ended, because they may be restarting after the failure. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
@@ -337,9 +337,10 @@ static const struct member *find_twins(const struct members *m, const struct mem
     return NULL;
 }
 
-/* If this peer is one of two members with the same name, it monitors the other one. The members
- * that should monitor the other one may have dropped it from their tables. Then no member would
- * detect its death, and this peer would have to end because a dead member has its name. */
+/* If this peer is one of two members with the same name, this peer monitors the other member. The
+ * members that should monitor the other member may have dropped it from their tables. Without this
+ * rule, no member would detect its death, and this peer would have to end because a dead member has
+ * this peer's name. */
 static void failure_detector_twin(struct sessions *s, const struct member *a,
                                   const struct member *b)
 {
@@ -356,7 +357,7 @@ static void failure_detector_twin(struct sessions *s, const struct member *a,
 /* Refuses one of two live members with the same name after DUPLICATE_NAME_US. Both would train on
  * the same shard with the same random numbers, which follow from the name. The delay exists because
  * a peer that restarts with a new identity shares its name with its former identity until the
- * latter is dead. */
+ * former identity counts as dead. */
 static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);

@@ -88,7 +88,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     if (verdict == MEMBERS_CLONE) {
         /* No LEFT record is sent, because it would also remove the other process from the cluster.
          * sessions_news() sends this process's own record, so that the other process learns that
-         * this one exists. */
+         * this process exists. */
         env_note(v, NOTE_ERROR,
                  "another process uses this peer's identity and started earlier: this process "
                  "exits (was its directory copied?)");

@@ -90,9 +90,9 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 }
 
 /* For a peer with a single neighbour: returns the largest round count that the neighbour can have
- * reached. In lock step a neighbour gets ahead only while the two have no contact. The limit is
- * computed once, when the contact returns, so that later claims do not increase it. While this peer
- * does not know its own speed, every claim is believed. */
+ * reached. In lock step a neighbour gets ahead only while it has no contact with this peer. The
+ * limit is computed once, when the contact returns, so that later claims do not increase it. While
+ * this peer does not know its own speed, every claim is believed. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t now_us)
 {

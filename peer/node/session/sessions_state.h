@@ -328,7 +328,7 @@ void dial_in_vain(struct sessions *s, const struct link *l);
 /* Resets the back-off of contact `id` after an edge opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
- * has answered. The process that answered may be another one with a copy of the identity. */
+ * has answered. The process that answered may be another process with a copy of the identity. */
 void dial_all_again(struct sessions *s);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */

@@ -37,7 +37,7 @@ static const double noise_nats = 2;
 /* The final loss must be below the loss of guessing by more than this share of the loss of
  * guessing. A smaller gain may come from unequal class sizes or from chance. */
 static const double guess_share = 0.01;
-/* The models of the peers are too far apart if their relative drift is above this. */
+/* The models of the peers are too far apart if their relative drift exceeds this value. */
 static const double far_apart = 1;
 /* Models are too far apart only if the drift Xi also exceeds this multiple of its largest value in
  * the third quarter of training. */

@@ -60,9 +60,9 @@ struct divergence
 /* Initialises *v without any losses or drift figures. */
 void divergence_init(struct divergence *v);
 
-/* Adds the loss of `round`. It is the mean over the n_samples samples of all local steps of the
- * round. guess: loss of guessing uniformly, in nats (0: unknown). Must be called in the order of
- * the rounds. */
+/* Adds the loss of `round`. The loss is the mean over the n_samples samples of all local steps of
+ * the round. guess: loss of guessing uniformly, in nats (0: unknown). Must be called in the order
+ * of the rounds. */
 void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t n_samples,
                      double guess);
 
@@ -73,7 +73,7 @@ void divergence_drift(struct divergence *v, double xi, double relative, uint64_t
                       uint64_t n_rounds);
 
 /* Returns whether training of at least 100 rounds ended no better than a model that ignores its
- * inputs. Then why[] says so, as a clause. At least one of two conditions holds:
+ * inputs. If so, why[] says so, as a clause. At least one of two conditions holds:
  *
  *   - The moving average of the training loss is at least 0.99 `guess`, where `guess` is the loss
  *     of guessing uniformly (0: unknown).
@@ -85,10 +85,10 @@ bool divergence_learnt_nothing(const struct divergence *v, double guess,
                                const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
 
 /* Returns whether an evaluation of at least 100 samples is no more accurate than always choosing
- * the most frequent label. Then why[] gives both figures, as a clause. */
+ * the most frequent label. If so, why[] gives both figures, as a clause. */
 bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
 
-/* Returns whether training diverged. Then why[] says how, as a clause. */
+/* Returns whether training diverged. If so, why[] says how, as a clause. */
 bool divergence_ran_away(const struct divergence *v, char why[DIVERGENCE_TEXT]);
 
 /* Saves or restores *v, as fields of the open section of a checkpoint (nn/math/state.h). */

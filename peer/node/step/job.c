@@ -445,8 +445,8 @@ static void collect_evidence(struct job *j)
     finish_evidence_of(&j->evidence, sketch, vec_norm2(x, m->dim), hash != 0 ? hash : 1);
 }
 
-/* With --overlap 1 a round has two jobs. The second one does the evaluation, so that the evaluation
- * does not delay the deltas, which the first one has made. */
+/* With --overlap 1 a round has two jobs. The second job does the evaluation, so that it does not
+ * delay the deltas that the first job has made. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
 {
     struct run_context *w = j->workshop;

@@ -17,8 +17,8 @@ int64_t job_watchdog_limit_us(const struct phases *ph);
 /* Updates ph->usual_us, the usual wait for neighbours before a round. Called before each job with
  * local steps. */
 void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v);
-/* Returns whether the consensus phase waits for live members with stalled workers. It waits for at
- * most SCHEDULE_STALL_US in all. */
+/* Returns whether the consensus phase waits for live members with stalled workers. The phase waits
+ * for at most SCHEDULE_STALL_US in all. */
 bool job_watchdog_awaits(struct phases *ph);
 /* Called when a job has ended after took_us microseconds. If the worker was reported as stalled,
  * informs the other members that it works again. */

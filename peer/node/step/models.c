@@ -11,7 +11,7 @@ bool models_mix(const struct node *n)
 
 /* Answers a model request. Between jobs the model is copied at once: in lock step the next job may
  * wait for the peer that asks. During a job the worker owns the model, so the job makes the copy.
- * Before training no copy is made, because another run may still replace this one. */
+ * Before training no copy is made, because another run may still replace this peer's run. */
 void models_serve(struct node *n, const struct link *l)
 {
     model_server_serve_pieces(n->orders);

@@ -394,7 +394,8 @@ static void enter_settling(struct phases *ph)
 
 /* Discards the bounds after an event that may move models apart: new members, reset edges, delayed
  * exchanges, or replicas that lag behind their models. A removal of members is no such event: no
- * model moves, and their distance to the new mean is at most that to the former mean. */
+ * model moves, and the distance (root mean square) of the remaining models to their own mean is at
+ * most their distance to the former mean. */
 static void forget_outdated(struct phases *ph)
 {
     struct edges *es = ph->edges;
@@ -412,8 +413,8 @@ static void forget_outdated(struct phases *ph)
     if (!moved)
         return;
     MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
-    /* The peer was about to end, because all peers were near the mean. This is no longer known, so
-     * the peer mixes again. */
+    /* Whether all peers are near the mean is not known any more, so the peer, which was about to
+     * end, mixes again. */
     ph->draining = false;
     distance_bound_begin(&ph->chain);
     begin_bound(ph, false);

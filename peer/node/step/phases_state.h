@@ -47,8 +47,8 @@ struct phases
     /* True: the next job of the consensus phase must begin a new drift window (a period of
      * measurement of the drift). Set in lock step only, and cleared when that job is planned. */
     bool window_due;
-    /* Time at which this peer first had both a model and enough members to begin. 0: one of the two
-     * is missing. */
+    /* Time at which this peer first had both a model and enough members to begin. 0: the model is
+     * missing, or too few members are present. */
     int64_t gathered_us;
     /* Time since which too few members are present to begin. 0: enough members are present. */
     int64_t missed_us;

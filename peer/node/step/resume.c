@@ -579,7 +579,7 @@ static void come_late(struct resume *r, const struct member *to)
 }
 
 /* Gives up this peer's only checkpoint, because some peer was killed before it had written its
- * first one. The run starts at round 0. */
+ * first checkpoint. The run starts at round 0. */
 static void begin_again(struct resume *r)
 {
     r->state = RESUME_NONE;

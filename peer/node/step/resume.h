@@ -67,8 +67,8 @@ bool resume_has_checkpoint(const struct resume *r);
  * If memory is not available, warns and takes no checkpoint. */
 void resume_copy(struct resume *r);
 /* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
- * nothing in lock step with neighbours: each peer stops at a different round there, so a checkpoint
- * that no other peer has would replace one that all peers have. */
+ * nothing in lock step with neighbours: each peer stops at a different round, so a checkpoint that
+ * no other peer has would replace a checkpoint that all peers have. */
 void resume_copy_last(struct resume *r);
 /* Swaps *s with the copy that was made for a checkpoint, and returns the round count of the copy.
  * The memory that *s had before is used for the next copy. */
