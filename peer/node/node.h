@@ -156,9 +156,9 @@ struct node_event
     struct
     {
         uint32_t seed; /* Index of the name in config.bootstrap. */
-        /* Numeric addresses of the name, n of them, as "host:port". */
+        /* Numeric addresses of the bootstrap name, n of them, as "host:port". */
         const char *const *address;
-        uint32_t n; /* Number of addresses. 0: the name did not resolve. */
+        uint32_t n; /* Number of addresses. 0: the bootstrap name did not resolve. */
     } resolved;
     struct
     {

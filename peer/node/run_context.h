@@ -152,7 +152,7 @@ double run_context_rounded(const struct run_context *w, double relative);
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
 /* Returns the step counter of the models whose distance the last result of a drift window
- * describes. */
+ * (measurement of that distance) describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
 /* Returns whether a later drift window has measured more than twice `bound`, a bound on the

@@ -230,8 +230,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left)
     return 2 * near >= n;
 }
 
-/* Returns whether this peer can mix with no neighbour, now or later. A stuck neighbour does not
- * count, because no exchange with it will complete. */
+/* Returns whether this peer can mix with no neighbour, now or later. A stuck neighbour (its worker
+ * hangs) does not count, because no exchange with it will complete. */
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -262,7 +262,7 @@ static bool awaits_word(const struct schedule_view *v)
 }
 
 /* Returns whether the model may become final: no exchange of this peer is half done. An exchange
- * with a stuck neighbour is ignored, because it will never complete. */
+ * with a stuck neighbour (its worker hangs) is ignored, because the exchange will not complete. */
 static bool drained(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {

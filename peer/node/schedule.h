@@ -95,8 +95,8 @@ struct schedule_edge
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
     bool old;
-    /* True: the next job makes no new delta for this edge. In a graph that changes by round it is
-     * not the edge's turn, or the edge belongs only to the graph of training. */
+    /* True: the next job makes no new delta for this edge. The graph changes by round and does not
+     * use the edge in this round, or the edge belongs only to the graph of training. */
     bool idle;
     /* True: an exact averaging pass of the consensus phase needs the next exchange or BEAT of this
      * edge, so lock step waits for it (averaging_pass.h). */
@@ -217,8 +217,9 @@ struct schedule_decision
     enum schedule_act act;
     uint64_t claim; /* Skip to this round count, then decide again. 0: do not skip. */
     bool drain;     /* True: the consensus phase is over, so no new deltas are made. */
-    bool late;      /* True: the consensus phase ends without having reached the target. */
-    bool left;      /* True: the consensus phase ends because no neighbour is left to mix with. */
+    /* True: the consensus phase ends without having reached the target --final-drift. */
+    bool late;
+    bool left; /* True: the consensus phase ends because no neighbour is left to mix with. */
     /* With SCHEDULE_WAIT. True: no neighbour is left to mix with, and the peer waits for the finish
      * protocol. */
     bool stranded;
@@ -244,7 +245,8 @@ bool schedule_confirmed(const struct schedule_view *v, bool left);
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the
  * neighbour has sent no news for several times limit_us. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
-/* Returns whether lock step does not wait for a neighbour, because it is stuck or flapping. */
+/* Returns whether lock step does not wait for a neighbour, because the neighbour is stuck (its
+ * worker hangs) or flapping (it comes and goes). */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
 
 /* Returns whether this peer is alone in lock step: it has neighbours that have not ended, but none

@@ -81,7 +81,8 @@ struct allreduce
      * (message AGAIN). */
     bool stuck;
     bool sent; /* True: this peer has sent its STEP messages of the current step. */
-    /* n: number of ranks. rank: rank of this peer. step: current step. */
+    /* n: number of ranks (members in the all-reduce). rank: rank of this peer. step: current
+     * step. */
     uint32_t n, rank, step;
     struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
     /* later_round: latest round after `round` that a message has named. later_attempt: largest
@@ -95,7 +96,7 @@ struct allreduce
     int64_t missing_us;
     /* Last time at which a result was requested (WANT) in this round, in microseconds. 0: never. */
     int64_t wanted_us;
-    uint32_t wanted_of; /* Number of the session on which the result was requested. */
+    uint32_t wanted_of; /* Number of the session on which the result of the round was requested. */
 
     /* Received STEP messages that are not used yet. */
     struct allreduce_step *steps;

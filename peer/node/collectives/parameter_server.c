@@ -332,7 +332,7 @@ static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 }
 
 /* Sends an answer of the server to the workers that the answer names. This peer's own worker takes
- * it without a message. */
+ * the answer without a message. */
 static void tell_workers(struct parameter_server *s, const struct centre_answer *a)
 {
     const struct mixing *m = mixing_of(s);

@@ -54,11 +54,11 @@ struct averaging_pass
      * no pass, or it is not exact. */
     uint64_t clean;
     uint64_t beat; /* Round count of the next job, if no round is skipped. */
-    uint64_t view; /* Hash of the members when the pass began. */
+    uint64_t view; /* Hash of the members when the averaging pass began. */
     /* Number of edge resets and closures for distrust at this peer when the pass began. If the
      * number grows during the pass, the pass is not exact. */
     uint64_t n_amiss;
-    double norm2;       /* Squared length of this peer's model when the pass began. */
+    double norm2;       /* Squared length of this peer's model when the averaging pass began. */
     bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
     uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
     uint64_t over_view; /* Hash of the members in the last exact pass. */

@@ -30,8 +30,10 @@
  * set, else normal. */
 struct delayed_exchange
 {
-    bool is;        /* True: the edge is stale, that is, it mixes outdated replicas. */
-    uint64_t since; /* Number of exchanges of the edge that were complete when it became stale. */
+    bool is; /* True: the edge is stale, that is, it mixes outdated replicas. */
+    /* Number of exchanges of the edge that were complete when the edge became stale (began to mix
+     * outdated replicas). */
+    uint64_t since;
     /* Time at which the edge opened or the neighbour's last delta arrived, whichever is later, in
      * microseconds. */
     int64_t came_us;
@@ -53,8 +55,8 @@ void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, i
 /* Records that the neighbour's delta has arrived at time now_us. beat: round count of this peer. */
 void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, uint64_t beat,
                             int64_t now_us);
-/* Returns whether the open edge is stale after the last job, and updates its state. most2: squared
- * distance that is small enough to ignore. */
+/* Returns whether the open edge is stale (mixes outdated replicas) after the last job, and updates
+ * its state. most2: squared distance that is small enough to ignore. */
 bool delayed_exchange_look(struct delayed_exchange *s, const struct edge *e, double most2);
 
 #endif

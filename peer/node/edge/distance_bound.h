@@ -38,8 +38,8 @@
 
 #include "peer/node/edge/edges.h"
 
-/* Number of consecutive rounds of the consensus phase for which the bound must be below the target
- * before it counts as evidence. */
+/* Number of consecutive rounds of the consensus phase for which the bound on the distance must be
+ * below the target before it counts as evidence. */
 enum { DISTANCE_BOUND_ROUNDS = 64 };
 
 /* The bound on the consensus distance that this peer computes from its edges after each job of the

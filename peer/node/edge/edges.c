@@ -270,7 +270,8 @@ static void drop_unwanted(struct edges *es)
     }
 }
 
-/* Computes the place of this peer and the role of each neighbour in spanning tree t. */
+/* Computes the place of this peer and the role of each neighbour in spanning tree t, along which
+ * sketches of the models are added up. */
 static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self, size_t t,
                          enum tree_aggregation_role (*role)[TREE_AGGREGATION_TREES])
 {

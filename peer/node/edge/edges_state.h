@@ -97,7 +97,7 @@ void edges_say_word(struct edges *es, struct neighbour *b);
 /* Sets `aside` for the edges that only the topology of training contains. n_vertices: number of
  * vertices of the current graph. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
-/* Stores a BEAT of neighbour b for neighbour_settled(). */
+/* Stores a BEAT of neighbour b, whose values neighbour_settled() reads later. */
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 
 #endif

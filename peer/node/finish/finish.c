@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINKS_MAX = 256 /* Maximum number of sessions to which a wave is sent. */ };
+enum { LINKS_MAX = 256 /* Maximum number of sessions to which an ASK or PROPOSE is sent. */ };
 
 /* The bits of a ballot's number from ATTEMPT_SHIFT on are the number of its attempt, so that
  * ballots of a later attempt are higher. The lower bits count the ballots of the attempt, up to
@@ -35,32 +35,33 @@ enum {
     FLAG_WITHIN = 1,
     FLAG_VOTES = 2,
     FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
-    FLAG_ABSENT = 8   /* The member has not answered the wave. This flag is never sent. */
+    FLAG_ABSENT = 8   /* The member has not answered the ASK or PROPOSE. This flag is never sent. */
 };
 
 /* The wave (ASK or PROPOSE message that all peers pass on) in which this peer takes part. */
 struct wave
 {
-    bool runs; /* True: at least one link has not answered the wave yet. */
+    bool runs; /* True: at least one link has not answered the wave (ASK or PROPOSE) yet. */
     bool root; /* True: this peer coordinates the ballot. */
     struct wire_ballot ballot;
     bool proposes; /* True: this is the second wave of the ballot (PROPOSE). */
     /* Link from which the wave came. Unused at the coordinator, the root of the wave. */
     uint32_t parent;
-    int64_t begun_us; /* Node time at which the wave reached this peer. */
+    int64_t begun_us; /* Node time at which the wave (ASK or PROPOSE) reached this peer. */
     size_t n_pending; /* Number of links that have not answered the wave (ASK or PROPOSE) yet. */
     uint32_t pending[LINKS_MAX];
 
     /* Highest ballot that was promised, and highest ballot whose proposal was accepted, by this
-     * peer or by peers whose answers have arrived. */
+     * peer or by peers whose answers to the wave have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
     uint32_t n_mixing;
     struct finish_evidence evidence;
-    size_t n_members; /* Length of `members`, the list of the members that answered, in bytes. */
+    /* Length of `members`, the list of the members that answered the wave, in bytes. */
+    size_t n_members;
     uint8_t members[WIRE_FINISH_MEMBERS_MAX];
     size_t n_proposal;
-    /* The accepted proposal of the highest ballot among the answers. */
+    /* The accepted proposal of the highest ballot among the answers to the wave. */
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
 };
 
@@ -68,7 +69,8 @@ struct finish
 {
     struct finish_owner owner;
     struct finish_view view;
-    uint32_t attempt; /* Number of the current attempt. All earlier attempts were aborted. */
+    /* Number of the current attempt to end the run. All earlier attempts were aborted. */
+    uint32_t attempt;
     bool frozen;
     int64_t frozen_us; /* Node time at which this peer's model was frozen (finish_freeze()). */
     /* Evidence of this peer's model. own.n is 0: the distance of the model is not within the
@@ -88,8 +90,9 @@ struct finish
     struct wire_ballot reported_earlier;
     size_t n_proposal;
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
-    bool mute; /* True: the promise could not be stored or read, so this peer neither votes nor
-                * coordinates. */
+    /* True: the promise (vote of the finish protocol) could not be stored or read, so this peer
+     * neither votes nor coordinates. */
+    bool mute;
 
     uint64_t top;     /* Highest number of a ballot that this peer has seen in this attempt. */
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
@@ -432,8 +435,8 @@ static void add_self(struct finish *f, const struct wire_finish *m)
 
 /* ---- waves ---- */
 
-/* Fills *m with this peer's answer to the wave: the sum of the answers that it received, and its
- * own. */
+/* Fills *m with this peer's answer to the wave (ASK or PROPOSE): the sum of the answers that it
+ * received, and its own. */
 static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K])
 {
     const struct wave *w = &f->wave;
@@ -525,8 +528,8 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
         complete_wave(f);
 }
 
-/* Removes `link` from the links that have not answered the wave. Returns false if it is not one of
- * them. */
+/* Removes `link` from the links that have not answered the wave (ASK or PROPOSE). Returns false if
+ * it is not one of them. */
 static bool take_pending(struct wave *w, uint32_t link)
 {
     for (size_t i = 0; w->runs && i < w->n_pending; i++)
@@ -561,8 +564,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
     finish_evidence_add(&w->evidence, &e);
 }
 
-/* Adds the answer of a link to the sum. If the answer's list of members does not fit, marks the sum
- * as partial and drops the rest of the answer. */
+/* Adds the answer of a link to the sum of the answers to the wave. If the answer's list of members
+ * does not fit, marks the sum as partial and drops the rest of the answer. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -761,14 +764,14 @@ static bool waited(const struct finish *f)
     return f->view.now_us - f->frozen_us > f->view.patience_us;
 }
 
-/* Returns whether the member has ended its run, and has not answered in this wave. */
+/* Returns whether the member has ended its run, and has not answered this wave (ASK or PROPOSE). */
 static bool is_silent(const struct wave *w, const struct finish_member *m)
 {
     return m->status == FINISH_OUTSIDE && (flags_of(w, m->key) & FLAG_ABSENT) != 0;
 }
 
-/* Returns whether any member has ended its run, but has not answered this wave. Its session may be
- * lost only briefly, so the coordinator should ask again. */
+/* Returns whether any member has ended its run, but has not answered this wave (ASK or PROPOSE).
+ * Its session may be lost only briefly, so the coordinator should ask again. */
 static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -792,8 +795,8 @@ static bool all_overdue(const struct wave *w)
 }
 
 /* Returns whether a further attempt is allowed, and more mixing can bring the models of *p closer.
- * More mixing cannot help if a member has answered that it ended outside the target, because that
- * member no longer mixes. */
+ * More mixing cannot help if a member has answered that it ended outside the target distance,
+ * because that member no longer mixes. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;
@@ -804,8 +807,8 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 }
 
 /* Returns whether the coordinator waits for more answers, or for members that have not ended. A
- * member that ended outside the target exits at once, so the wait for missing answers is short
- * (FINISH_ANSWERS_US). */
+ * member that ended outside the target distance exits at once, so the wait for missing answers is
+ * short (FINISH_ANSWERS_US). */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
@@ -869,8 +872,9 @@ static void finish_root(struct finish *f)
         decide(f, w->proposal, w->n_proposal, NULL);
 }
 
-/* Returns the time after which this peer gives up a wave that is not completely answered. The time
- * doubles with each ballot of this peer, because a large or slow network needs more time. */
+/* Returns the time after which this peer gives up a wave (ASK or PROPOSE) that not all links have
+ * answered. The time doubles with each ballot of this peer, because a large or slow network needs
+ * more time. */
 static int64_t wave_limit_us(const struct finish *f)
 {
     uint64_t doublings = f->ballots < 4 ? f->ballots : 4;

@@ -55,7 +55,7 @@ struct finish_view
     bool stranded;     /* True: this peer mixes, but all its neighbours have ended. */
     uint64_t n_rounds; /* Number of rounds of the consensus phase that this peer has done. */
     /* In a run without faults: largest number of rounds that this peer mixes after another peer has
-     * frozen its model. */
+     * frozen its model (made it final and stored it). */
     uint64_t max_rounds;
     /* Longest time, after its own model was frozen, for which the coordinator waits for members
      * that are alive and have not ended their run. In microseconds. */
@@ -69,9 +69,11 @@ struct finish_view
  * ballot in which earlier processes may have reported other models; 1 if the certificate is
  * decided, else 0; the accepted proposal or the certificate. */
 enum {
-    /* Number of bytes of a stored promise that precede its proposal. */
+    /* Number of bytes of a stored promise (vote of the finish protocol) that precede its
+     * proposal. */
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,
-    /* Largest size of a promise that is passed to owner.keep(), in bytes. */
+    /* Largest size of a promise (vote of the finish protocol) that is passed to owner.keep(), in
+     * bytes. */
     FINISH_PROMISE_MAX = FINISH_PROMISE_HEAD + WIRE_FINISH_PROPOSAL_MAX,
     /* Maximum number of attempts to end the run. The last attempt cannot be aborted. */
     FINISH_ATTEMPTS = 4
@@ -113,14 +115,14 @@ uint64_t finish_reported_hash(struct bytes promise);
 /* Returns whether an earlier process of this peer has already reported the model that *e describes
  * as within the target distance. */
 bool finish_has_reported(const struct finish *f, const struct finish_evidence *e);
-/* Returns the number of the current attempt, from 0. All earlier attempts were aborted. If the
- * number has increased, the model of this peer is not frozen any more. */
+/* Returns the number of the current attempt to end the run, from 0. All earlier attempts were
+ * aborted. If the number has increased, the model of this peer is not frozen any more. */
 uint32_t finish_attempt(const struct finish *f);
 /* Returns whether this peer, or an earlier process of it, may have promised a ballot. Such a peer
  * must stay a voter, so it must not announce that it leaves. */
 bool finish_has_promised(const struct finish *f);
-/* Returns whether this peer neither votes nor coordinates, because its promise could not be stored
- * or read. */
+/* Returns whether this peer neither votes nor coordinates, because its promise (vote) could not be
+ * stored or read. */
 bool finish_is_mute(const struct finish *f);
 /* Returns the last node time at which a message of a ballot (a wave) reached this peer, or at which
  * its model was frozen. */

@@ -202,7 +202,7 @@ static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bo
 {
     bool any = false;
     /* The loop sets *at_window to false if it finds an answerable request that is not for the start
-     * of a drift window. */
+     * of a drift window (a measurement of the consensus distance). */
     *at_window = true;
     for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;

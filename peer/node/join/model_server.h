@@ -65,7 +65,8 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
 bool model_server_send_initial(struct model_server *o, const struct link *l,
                                const struct wire_model_req *m);
 
-/* Answers the pending requests for pieces from the copy. Without a copy they stay pending. */
+/* Answers the pending requests for pieces from the copy of the model. Without a copy, the requests
+ * stay pending. */
 void model_server_serve_pieces(struct model_server *o);
 
 /* If requests for pieces are pending and no copy exists, copies the current model, which is of
@@ -77,7 +78,8 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round);
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
 /* Returns whether a copy of the model at round `round` would answer a pending request. Sets
- * *at_window to true if all requests that it would answer are for the start of a drift window. */
+ * *at_window to true if all requests that it would answer are for the start of a drift window (a
+ * measurement of the consensus distance). */
 bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window);
 
 /* Sends `model`, a copy of the model at round `round`, to all sessions that requested this round or

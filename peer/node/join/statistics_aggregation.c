@@ -27,9 +27,10 @@ struct statistics_aggregation_said
     bool founds;
     bool differs;    /* True: this peer's columns would not match a run that the member creates. */
     bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
-    uint64_t serial; /* Serial number of this entry in order of arrival, from 1. */
-    bool ours;       /* True: the entry holds the statistics of this peer itself. */
-    /* Number of the link over which the entry arrived. Unused for this peer's own statistics. */
+    uint64_t serial; /* Serial number of these statistics in order of arrival, from 1. */
+    bool ours;       /* True: these are the statistics of this peer itself. */
+    /* Number of the link over which the statistics arrived. Unused for this peer's own
+     * statistics. */
     uint32_t from;
     uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
     size_t n;                                /* Number of bytes in bytes[]. */
@@ -43,9 +44,9 @@ struct statistics_aggregation
     /* Stored statistics: n entries in order of arrival. */
     struct statistics_aggregation_said **said;
     size_t n, cap;   /* Used and allocated length of said[]. */
-    uint64_t serial; /* Serial number of the last entry of said[]. 0: there is none. */
-    /* For each session, by its index in the session table: serial number of the last entry that was
-     * sent over it. */
+    uint64_t serial; /* Serial number of the statistics that arrived last. 0: none have arrived. */
+    /* For each session, by its index in the session table: serial number of the last statistics
+     * that were sent over it. */
     uint64_t told[NODE_LINKS_MAX];
     /* Number of the session to which told[] at the same index applies. If the session table now has
      * another number at this index, the session is new, and nothing was sent over it. */

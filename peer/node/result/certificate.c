@@ -29,9 +29,11 @@ struct run_certificate
     struct finish *finish; /* State of the finish protocol. NULL: not needed yet. Owned. */
     /* Number of the attempt of the finish protocol that this peer follows. */
     uint32_t attempt;
-    enum certificate_model model; /* State of this peer's model in the attempt `attempt`. */
-    int64_t frozen_us;            /* Node time at which the model was frozen. */
-    int64_t wake_us;              /* Node time of the next call of certificate_update(). */
+    /* State of this peer's model in attempt `attempt` of the finish protocol. */
+    enum certificate_model model;
+    /* Node time at which the model was frozen (became final and stored). */
+    int64_t frozen_us;
+    int64_t wake_us;  /* Node time at which certificate_update() is due. */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
 };
@@ -265,8 +267,9 @@ void certificate_freeze(struct node *n)
     update(n, f);
 }
 
-/* If the attempt was aborted, this peer's model is no longer final, and the peer mixes again. A
- * running job is completed first. If the model could not be stored, the peer stays failed. */
+/* If the attempt of the finish protocol was aborted, this peer's model is no longer final, and the
+ * peer mixes again. A running job is completed first. If the model could not be stored, the peer
+ * stays failed. */
 static void follow_attempt(struct node *n)
 {
     uint32_t attempt = finish_attempt(n->certificate->finish);

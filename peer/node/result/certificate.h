@@ -40,8 +40,8 @@ void certificate_forget(struct run_certificate *c);
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step. Coordinates the ballots at their times, and lets the node mix again if the
- * attempt was aborted. */
+/* Called in each step. Coordinates a ballot if one is due, and lets the node mix again if the
+ * attempt of the finish protocol was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
@@ -52,8 +52,8 @@ void certificate_lost(struct node *n, const struct link *l);
 /* Returns whether this peer, or an earlier process of it, may have voted on the end of the run. If
  * so, the peer stays a voter, and must not announce that it leaves. */
 bool certificate_has_voted(const struct node *n);
-/* Returns whether this peer's model is frozen in the current attempt and, if so, whether it is
- * within the target --final-drift. */
+/* Returns whether this peer's model is frozen in the current attempt of the finish protocol and, if
+ * so, whether it is within the target --final-drift. */
 enum certificate_model certificate_model(const struct node *n);
 /* Returns the node time at which certificate_update() must be called again. INT64_MAX: no such time
  * is set. */

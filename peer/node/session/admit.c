@@ -39,7 +39,7 @@ static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
 }
 
-/* Verifies the two signatures of the record's certificate. */
+/* Verifies the two signatures of the certificate in a member's record. */
 static bool sound(const struct sessions *s, const struct record *r)
 {
     const struct members_crypto *crypto = s->env->config.crypto;

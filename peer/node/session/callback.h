@@ -58,14 +58,16 @@ struct callback_link
 /* Prepares the check of a member's addresses when a session opens. Must be called before
  * dial_over(), after which this peer no longer knows which bootstrap address it dialled. */
 void callback_opened(struct sessions *s, struct link *l);
-/* Handles the end of the call with this tag. `id`: the peer that answered; NULL: the call failed
- * for the reason `why`. Returns false if the call was not made by callback.c. */
+/* Handles the end of the test call that has the dial number `tag`. `id`: the peer that answered;
+ * NULL: the call failed for the reason `why`. Returns false if the call was not made by
+ * callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Handles a CALLBACK message. */
 void callback_came(struct sessions *s, const struct link *l, const struct wire_callback *m);
-/* Called when a dial to a contact fails. Warns if this peer could never call a live member. */
+/* Called when a dial to a member fails with which this peer wants a session. Warns if this peer
+ * could never call a live member. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
-/* Prints the warnings and starts the calls that are due. */
+/* Prints the warnings and starts the test calls of members that are due. */
 void callback_tick(struct sessions *s);
 
 #endif

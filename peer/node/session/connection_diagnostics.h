@@ -51,7 +51,7 @@ void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_
  * with any peer. */
 bool connection_diagnostics_lonely(const struct sessions *s);
 
-/* Returns the reason as a clause for a message, such as "no route to the host". */
+/* Returns the reason of a failed dial as a clause for a message, such as "no route to the host". */
 const char *connection_diagnostics_why(enum node_why why);
 
 #endif

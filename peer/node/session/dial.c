@@ -259,7 +259,8 @@ void dial_sift(struct sessions *s)
 {
     for (size_t i = s->n_contacts; i-- > 0;)
         if (!s->contacts[i].wanted && !s->contacts[i].watched)
-            /* The last contact takes the free place, because contacts have no order. */
+            /* The last entry of the array of contacts takes the free place, because the array has
+             * no order. */
             s->contacts[i] = s->contacts[--s->n_contacts];
 }
 

@@ -177,8 +177,8 @@ static void accuse(struct sessions *s, struct contact *c, const struct member *m
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
 
-/* Records when this peer last heard the contact on its own session with the contact. Without a
- * session, dials the contact if only the failure detector needs it. Contacts that edges need are
+/* Records when this peer last heard a member on its own session with the member. Without a session,
+ * dials the member if only the failure detector needs the session. Members that edges need are
  * dialled by edges.c. */
 static void listen(struct sessions *s, struct contact *c)
 {
@@ -384,8 +384,8 @@ static void look_for_twins(struct sessions *s)
 
 /* ---- sessions ---- */
 
-/* Ends sessions on which nothing arrives. Also ends sessions that this peer dialled and that no
- * contact and no edge needs. */
+/* Ends sessions on which nothing arrives. Also ends sessions that this peer dialled and that
+ * neither an edge nor the failure detector nor another module needs. */
 static void prune(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {

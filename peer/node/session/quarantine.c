@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* Returns the index of the peer's entry, or QUARANTINE_IDS if it has none. The search stops at the
- * first free entry, because entries are filled in order and never freed. */
+/* Returns the index of the peer's entry in the table of violators, or QUARANTINE_IDS if it has
+ * none. The search stops at the first free entry, because entries are filled in order and never
+ * freed. */
 static size_t find(const struct quarantine *q, const uint8_t *id)
 {
     for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)

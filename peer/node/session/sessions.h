@@ -265,7 +265,7 @@ void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
  * greater id does not dial before lost_us + DIAL_YIELD_US. lost_us is the time, in microseconds, at
  * which the last session with the contact was lost. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
-/* Allows the next dial to this contact at once. Called after the loss of a session on which an edge
+/* Allows the next dial to member `id` at once. Called after the loss of a session on which an edge
  * was open. */
 void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 

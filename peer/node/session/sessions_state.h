@@ -185,9 +185,10 @@ struct contact
 struct seed
 {
     const char *name; /* "host:port". */
-    /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
+    /* busy: the bootstrap name is being resolved. warned: a warning that the name does not resolve
+     * was printed. */
     bool busy, warned;
-    int64_t next_us; /* Time at which the name is resolved next, in microseconds. */
+    int64_t next_us; /* Time at which the bootstrap name is resolved next, in microseconds. */
     uint32_t n;      /* Number of addresses of the bootstrap name, in at[]. */
     struct
     {
@@ -238,7 +239,8 @@ struct sessions
     struct seed *seeds;
     /* Members with which this peer wants a session, in no order. Owned. */
     struct contact *contacts;
-    size_t n_contacts, cap_contacts; /* Number of contacts, and for how many there is memory. */
+    /* Used and allocated length of contacts[]. */
+    size_t n_contacts, cap_contacts;
     /* Dial to one of the dead members. Only busy and tag are used. */
     struct redial dead;
     int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
@@ -319,13 +321,13 @@ void dial_address(struct sessions *s, const char *address, uint32_t *tag);
 /* Dials the member of record r if this peer has dropped the member from its table. Another member
  * has announced r. r must stay valid until the end of the step. */
 void dial_dropped(struct sessions *s, const struct record *r);
-/* Ends the dial with this tag. `id`: the peer that answered; NULL: the dial failed for the reason
- * `why`. */
+/* Ends the dial that has the number `tag`. `id`: the peer that answered; NULL: the dial failed for
+ * the reason `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Called when a session ends that opened no edge, or that this peer ended for a violation.
- * Increases the back-off before the next dial to the contact at the other end. */
+ * Increases the back-off before the next dial to the member at the other end. */
 void dial_in_vain(struct sessions *s, const struct link *l);
-/* Resets the back-off of contact `id` after an edge opened. */
+/* Resets the back-off of dials to member `id` after an edge to the member opened. */
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
  * has answered. The process that answered may be another process with a copy of the identity. */
@@ -335,13 +337,13 @@ void dial_all_again(struct sessions *s);
 void dial_tick_seeds(struct sessions *s);
 /* Dials one dead member if dead_redial_us has passed. O(members). */
 void dial_tick_dead(struct sessions *s);
-/* Returns the contact with this id, or NULL. */
+/* Returns the contact (member with which this peer wants a session) that has this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
-/* Adds a contact that is neither wanted nor watched yet. Returns NULL if memory is exhausted. Makes
- * pointers to other contacts invalid. */
+/* Adds member `id` as a contact that is neither wanted nor watched yet. Returns NULL if memory is
+ * exhausted. Makes pointers to other contacts invalid. */
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
-/* Removes contacts for which neither `wanted` nor `watched` is true. Makes pointers to contacts
- * invalid. */
+/* Removes contacts (members with which this peer wants a session) for which neither `wanted` nor
+ * `watched` is true. Makes pointers to contacts invalid. */
 void dial_sift(struct sessions *s);
 void failure_detector_tick(struct sessions *s);
 /* Handles the end of a session with a peer. */

@@ -45,8 +45,10 @@ struct job
     bool at_window;
     /* True: the trainer has not received the current member hashes in keys[] yet. */
     bool members;
-    int members_error; /* Result of the last attempt to pass keys[] to the trainer: 0 or -ENOMEM. */
-    uint64_t *keys;    /* Hashes of the names of all live members, for --shard auto. Owned. */
+    /* Result of the last attempt to pass keys[], the hashes of the members' names, to the trainer:
+     * 0 or -ENOMEM. */
+    int members_error;
+    uint64_t *keys; /* Hashes of the names of all live members, for --shard auto. Owned. */
     size_t n_keys, cap_keys;
     /* Copy of what the worker must know of the edges to compute sketches (random projections of
      * models). */

@@ -236,7 +236,7 @@ void membership_log_tick(struct membership_log *r)
     if (members_changes(members) == r->changes && !r->waits)
         return;
     if (sessions_are_refused(r->sessions))
-        return; /* Other peers refuse this peer, and the reason was printed. */
+        return; /* Other peers refuse this peer, and the reason of the refusal was printed. */
     r->changes = members_changes(members);
     r->waits = false;
     for (size_t i = 0; i < members_count(members); i++) {

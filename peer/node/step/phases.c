@@ -24,8 +24,9 @@ static const double final_margin = 0.8;
 static const double better_factor = 0.9;
 
 enum {
-    /* The consensus phase counts as stalled only after this many drift windows and rounds without
-     * progress. A time limit alone would be too short on a slow network. */
+    /* The consensus phase counts as stalled only after this many drift windows (measurements of the
+     * consensus distance) and rounds without progress. A time limit alone would be too short on a
+     * slow network. */
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
     /* Least number of rounds of the consensus phase after the first aborted attempt of the finish
@@ -420,8 +421,8 @@ static void forget_outdated(struct phases *ph)
     begin_bound(ph, false);
 }
 
-/* Updates `near`, whether the bound is under the target, and `near_round`, the round count of the
- * first models with such a bound. */
+/* Updates `near`, whether the bound on the distance is under the target, and `near_round`, the
+ * round count of the first models with such a bound. */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;

@@ -76,8 +76,8 @@ enum certificate_prospect {
      * are alive, or the run needs none. */
     CERTIFICATE_CLOSED,
     CERTIFICATE_POSSIBLE, /* A certificate can still be expected. */
-    /* A certificate can still be expected. This peer has ended within the target and waits for
-     * it. */
+    /* A certificate can still be expected. This peer has ended within the target --final-drift and
+     * waits for it. */
     CERTIFICATE_AWAITED
 };
 

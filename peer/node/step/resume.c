@@ -52,7 +52,8 @@ struct resume
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
-    uint64_t beat;     /* Round count of the copy: rounds of training and of the consensus phase. */
+    /* Round count of the copy for a checkpoint: rounds of training and of the consensus phase. */
+    uint64_t beat;
 };
 
 struct resume *resume_open(struct env *env, struct sessions *s, struct run_context *w,
