@@ -49,7 +49,7 @@ struct figure_values
     const struct wire_status *status;
 };
 
-/* Outputs that show figures. Each has its own order. */
+/* Outputs that show figures. Each output has its own order of figures. */
 enum figure_output {
     /* A line of metrics.jsonl. FIGURE_SUMMARY, FIGURE_SIM and FIGURE_STATUS_JSON contain its
      * fields, too. */

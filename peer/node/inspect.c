@@ -21,7 +21,7 @@ static const struct mixing_task *task_of(const struct node *n, const struct edge
     return NULL;
 }
 
-/* The job moves the model by c (b - a), where a and b are the replicas of this peer's and the
+/* The job moves the model by c * (b - a), where a and b are the replicas of this peer's and the
  * neighbour's model. Returns c for this task. NaN: the mixer uses no such coefficient.
  * correction_mix() stores the coefficients in the order of the tasks that commit an exchange. */
 static float coefficient_of(const struct node *n, const struct mixing_task *task)

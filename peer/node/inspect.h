@@ -28,8 +28,9 @@ struct node_edge
     const float *a, *b;
     /* True: the running job commits an exchange, which the replicas a and b already include. */
     bool commits;
-    /* If a job commits an exchange: it moves the model x by coefficient (b - a), with the replicas
-     * a and b after the exchange. NaN: no exchange commits, or the mixer moves x in another way. */
+    /* If a job commits an exchange: it moves the model x by coefficient * (b - a), with the
+     * replicas a and b after the exchange. NaN: no exchange commits, or the mixer moves x in
+     * another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };

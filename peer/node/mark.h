@@ -13,7 +13,8 @@
 
 #include <stdint.h>
 
-/* One mark. The linker's section "marks" contains pointers to all marks. */
+/* One mark (a counted branch of the policy code). The linker's section "marks" contains pointers to
+ * all marks. */
 struct mark
 {
     const char *name;

@@ -287,8 +287,10 @@ enum node_uplink {
     /* The capacity of the links is unknown, so the drift (distance between models) alone chooses
      * the codec level. */
     NODE_UPLINK_OFF,
-    NODE_UPLINK_AUTO, /* NODE_CARRIED events report the measured throughput of the links. */
-    NODE_UPLINK_RATE  /* config.uplink_rate gives the capacity of the links. */
+    /* The node learns the capacity of its links from NODE_CARRIED events, which report measured
+     * throughput. */
+    NODE_UPLINK_AUTO,
+    NODE_UPLINK_RATE /* The node takes the capacity of its links from config.uplink_rate. */
 };
 
 /* Value of config.evaluate_every: evaluations are spread over the run according to its length. */

@@ -272,8 +272,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    /* To refute the bound, a measured distance must exceed it by this factor, because measured
-     * distances have errors of 10 to 20 %. */
+    /* To refute the bound on the distance, a measured distance must exceed it by this factor,
+     * because measured distances have errors of 10 to 20 %. */
     const double factor = 2;
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;

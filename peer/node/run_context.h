@@ -155,9 +155,10 @@ double run_context_distance(const struct run_context *w, uint64_t settling);
  * (measurement of that distance) describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later drift window has measured more than twice `bound`, a bound on the
- * relative distance of the models of step counter `round`. This can happen although mixing reduces
- * distances, because a codec that omits much can first move equal models apart. */
+/* Returns whether a later drift window (measurement of the consensus distance) has measured more
+ * than twice `bound`, a bound on the relative distance of the models of step counter `round`. This
+ * can happen although mixing reduces distances, because a codec that omits much can first move
+ * equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 

@@ -19,7 +19,7 @@ bool averaging_pass_counts(const struct edges *es)
     bool whole = strcmp(run->final_compress, "none") == 0;
     /* For models with 16-bit values, passes do not count as exact: peers may compute means that
      * differ in the last digit of float32, and these may be rounded to different 16-bit values.
-     * Estimates of the consensus distance then end the phase. */
+     * Estimates of the consensus distance then end the consensus phase. */
     bool held_in_16_bits = es->workshop->mixing.rounded != NULL;
     return es->last && es->n_rounds > 0 && es->exact && whole && !held_in_16_bits
            && (run->gamma_auto || run->gamma == 1);

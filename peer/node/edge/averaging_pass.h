@@ -67,9 +67,9 @@ struct averaging_pass
     double bound;
 };
 
-/* Returns whether the consensus phase has begun and uses exact averaging passes. Without them,
- * estimates of the consensus distance end the phase: with other topologies, compressed or 16-bit
- * models, or a fixed gamma other than 1. */
+/* Returns whether the consensus phase has begun and uses exact averaging passes. Passes are not
+ * used with topologies without an exact pass, with compressed or 16-bit models, or with a fixed
+ * gamma other than 1. Estimates of the consensus distance then end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
 /* To be called before a job is planned at round count `beat`, when the edges do not change any more

@@ -29,7 +29,7 @@ struct edges
     struct sessions *sessions;
     struct run_context *workshop;
     struct neighbour **at; /* The neighbours, in the order of the member table. */
-    size_t n, cap;         /* Number of neighbours, and for how many there is room. */
+    size_t n, cap;         /* Used and allocated length of the array of neighbours. */
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */
     uint64_t view;
     /* Number of rounds in a pass, the sequence of rounds that the topology repeats (rounds.h). 0:

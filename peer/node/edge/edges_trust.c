@@ -18,7 +18,8 @@
 
 #include "peer/node/mark.h"
 
-/* Number of exchanges after the last closure of an edge that end the distrust in the neighbour. */
+/* Number of exchanges after the last closure of an edge that are needed to end the distrust in the
+ * neighbour. */
 enum { WELL = 32 };
 
 static bool last_phase(const struct edges *es)
@@ -62,7 +63,7 @@ static void tell(const struct edges *es, const struct neighbour *b, bool ahead, 
              (double)us * 1e-6);
 }
 
-/* Closes the edge to b. The duration doubles with each closure, up to 23 hours. */
+/* Closes the edge to b. The duration of a closure doubles each time, up to 23 hours. */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
 {
     int64_t first_us = b->edge.suspect ? EDGE_SUSPECT_US : EDGE_REFUSED_US;

@@ -11,7 +11,8 @@ static const double listens = 0.2;
 /* Each received mean speed also moves `mean` towards this peer's own speed, by this share of the
  * difference. */
 static const double insists = 0.01;
-/* A received mean speed is limited to between 1 / nearest and nearest times this peer's speed. */
+/* A received mean speed is limited to between this peer's speed / nearest and this peer's speed *
+ * nearest. */
 static const double nearest = 16;
 static const double longest = 2; /* Largest factor by which pace_weight() scales an update. */
 

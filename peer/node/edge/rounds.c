@@ -19,8 +19,8 @@ static struct neighbour *partner(const struct edges *es, uint32_t vertex)
     return NULL;
 }
 
-/* Sets the field `turn` of all neighbours: the weight of the edge in each round. A partner
- * without a struct neighbour is skipped: memory for it was exhausted, and the node is ending. */
+/* Sets the field `turn` of all neighbours: the weight of the edge in each round. A neighbour is
+ * skipped if memory for its struct was exhausted, because the node is then ending. */
 static void take_turns(struct edges *es, const struct round_schedule *r, uint32_t self)
 {
     for (size_t i = 0; i < r->first[r->n_rounds]; i++) {
@@ -33,8 +33,8 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
     }
 }
 
-/* Prints how much memory the replicas of all partners take. A replica is kept for each neighbour of
- * any round of the pass, the sequence of rounds that repeats. */
+/* Prints how much memory the replicas of all neighbours take. A replica is kept for each neighbour
+ * of any round of the pass, the sequence of rounds that repeats. */
 static void tell_memory(const struct edges *es)
 {
     size_t n = 0, bytes = 2 * es->workshop->mixing.replicas.dim * sizeof(float);

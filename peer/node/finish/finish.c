@@ -391,8 +391,8 @@ static uint8_t add_mixing(struct finish *f)
     return v->stranded || late ? FLAG_OVERDUE : 0;
 }
 
-/* Adds this peer to the answer. FLAG_VOTES says whether this peer has promised the ballot (ASK) or
- * accepted the proposal (PROPOSE). */
+/* Adds this peer to its answer to the wave. FLAG_VOTES says whether this peer has promised the
+ * ballot (ASK) or accepted the proposal (PROPOSE). */
 static void add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;

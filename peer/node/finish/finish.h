@@ -26,7 +26,7 @@ struct finish_owner
     /* Lists the links of all sessions with peers. Returns their number, at most `cap`. */
     size_t (*links)(void *self, uint32_t *out, size_t cap);
     void (*send)(void *self, uint32_t link, const struct wire_finish *m);
-    /* Lists all members of the run that this peer knows, itself included, in any order. Their
+    /* Lists all members of the run that this peer knows, including this peer, in any order. Their
      * status is taken from the member table. A member that has ended is FINISH_OUTSIDE, because the
      * table does not know its distance. */
     void (*members)(void *self, struct finish_proposal *out);

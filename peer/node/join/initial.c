@@ -13,7 +13,8 @@ enum {
     INITIAL_WINDOW = 4, /* Maximum number of requested pieces that have not arrived. */
     /* Number of counters of unanswered requests, one per session. */
     INITIAL_LINKS = NODE_LINKS_MAX,
-    INITIAL_LIARS = 16 /* Maximum number of members that are excluded at the same time. */
+    /* Maximum number of members that are excluded from the transfer at the same time. */
+    INITIAL_LIARS = 16
 };
 
 /* Transfer of the run's initial model. */
@@ -105,9 +106,9 @@ static const struct link *asked(const struct initial *in)
     return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
 }
 
-/* Returns the session to ask after `old`, in cyclic order; `old` itself if it is the only one that
- * can be asked. NULL: no session can be asked. Without `old`, the search starts at an index that
- * depends on this peer's identity, so that peers that lack the model ask different members. */
+/* Returns the session to ask after `old`, in cyclic order; `old` itself if it is the only session
+ * that can be asked. NULL: no session can be asked. Without `old`, the search starts at an index
+ * that depends on this peer's identity, so that peers that lack the model ask different members. */
 static const struct link *next_source(const struct initial *in, const struct link *old)
 {
     size_t n = sessions_slots(in->sessions);
@@ -144,8 +145,8 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
-        /* A session with an excluded member also counts as one that can provide the model, because
-         * the member may be asked again later. */
+        /* A session with an excluded member also counts as a session that can provide the model,
+         * because the member may be asked again later. */
         any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;

@@ -202,7 +202,7 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 /* ---- forwarding ---- */
 
 /* Sends the statistics *said of one member over session l. Does nothing if the other end is that
- * member, or has sent them to this peer. Returns the number of bytes sent, or 0. */
+ * member, or has sent these statistics to this peer. Returns the number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct statistics_aggregation_said *said)
 {

@@ -29,7 +29,7 @@ static const struct record *record_of(const struct sessions *s, const uint8_t *i
 
 static uint64_t hash_of(const char *address)
 {
-    /* The hash is never 0, because the hash 0 means that there is no address. */
+    /* The hash of an address is never 0, because the hash 0 means that there is no address. */
     return rng_hash((const uint8_t *)address, strlen(address)) | 1;
 }
 

@@ -11,7 +11,7 @@
 enum {
     /* Number of consecutive failures before a warning about a wrong cluster key or program. */
     SURE = 2,
-    NAME_SHOWN = 40 /* Maximum number of characters of a name in a warning. */
+    NAME_SHOWN = 40 /* Maximum number of characters of a bootstrap name in a warning. */
 };
 
 const char *connection_diagnostics_why(enum node_why why)

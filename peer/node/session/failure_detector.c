@@ -92,9 +92,9 @@ static uint32_t keep_suspects(struct sessions *s)
     return n;
 }
 
-/* Chooses the members to monitor. For each suspect that this peer has accused, it monitors one more
- * live successor per ring. If most members fail together, the few survivors thus find all failed
- * members in few steps. */
+/* Chooses the members to monitor. For each suspect that this peer has accused, this peer monitors
+ * one more live successor per ring. If most members fail together, the few survivors thus find all
+ * failed members in few steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
@@ -195,7 +195,8 @@ static void listen(struct sessions *s, struct contact *c)
     if (l->mute)
         return;
     if (!c->wanted && l->heard_us - l->up_us > REDIAL_RESET_US)
-        c->redial.backoff_us = 0; /* The session lasted, so a later redial begins at once. */
+        /* The session lasted long enough, so the next redial is not delayed. */
+        c->redial.backoff_us = 0;
     c->met = true;
     c->accused = false;
     c->spare_us = REFUTED_US;
@@ -364,8 +365,8 @@ static void look_for_twins(struct sessions *s)
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* No two members with the same name are found now. The pair found before is kept for SILENT_US,
-     * because one of the two may be suspect only for a moment. */
+    /* The member table contains no two live members with the same name now. The pair found earlier
+     * is kept for SILENT_US, because one of its members may be suspect only for a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;

@@ -19,7 +19,8 @@
 
 enum {
     /* Maximum number of unknown members that one session may announce in NEW_MEMBERS_US. A whole
-     * member table has no more, and no honest cluster has that many newcomers in a minute. */
+     * member table contains no more members, and no honest cluster has that many newcomers in a
+     * minute. */
     NEW_MAX = WIRE_MEMBERS_MAX
 };
 

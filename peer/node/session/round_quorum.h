@@ -61,8 +61,8 @@ struct round_quorum
      * allows. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
-    /* While `far` is true: largest round count that the neighbour can have reached since
-     * near_us. */
+    /* While `far` is true: largest round count that the neighbour can have reached since near_us,
+     * when it was last not too far ahead. */
     uint64_t most;
 };
 

@@ -9,7 +9,7 @@
  *   4. name             no other live member has the sender's name
  *   5. member table     the sender's record is merged
  *
- * Checks 1, 2 and 4 apply to the first HELLO of a session only. Later ones report a new run or a
+ * Checks 1, 2 and 4 apply to the first HELLO of a session only. A later HELLO reports a new run or a
  * new phase.
  */
 #include "peer/node/session/sessions.h"
@@ -402,8 +402,8 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. If so, a sender with a different run that
- * has not started must give up its run, even if this peer dialled it. */
+/* Returns whether a connected peer has this peer's run. If so, a sender whose different run has not
+ * started must give up that run, even if this peer dialled the session. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -412,8 +412,8 @@ static bool in_company(const struct sessions *s)
     return false;
 }
 
-/* Compares the run in a HELLO with this peer's run and decides which one both use. Returns false if
- * the session or this peer ends. */
+/* Compares the run in a HELLO with this peer's run and decides which run both peers use. Returns
+ * false if the session or this peer ends. */
 static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
     if (!h->has_run) {
@@ -453,7 +453,7 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
 
 /* Stores the round that the other end reports. The speed of the peer is computed from this report
  * and the previous one (round_quorum.c). If two reports are less than half a heartbeat apart, the
- * new one only replaces the last one, because the speed would be inexact. */
+ * new report only replaces the last report, because the speed would be inexact. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {

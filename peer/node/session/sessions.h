@@ -68,7 +68,7 @@ struct link
     /* True: nothing has arrived for SILENT_US, so the session is no proof that its member is
      * alive. */
     bool mute;
-    const char *why;  /* Why this peer hung up. NULL: it did not. */
+    const char *why;  /* Why this peer hung up. NULL: it did not hang up. */
     uint32_t number;  /* Driver's number of the session. */
     uint32_t version; /* Protocol version of the session. */
     uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
@@ -91,7 +91,8 @@ struct link
     uint64_t round;  /* Round of the run that the other end reported last. */
     int64_t said_us; /* Time of the other end's last report of its round. */
     uint64_t before; /* Round in the second-to-last report of the other end. */
-    /* Time of the second-to-last report of the other end. 0: there were not two reports. */
+    /* Time of the second-to-last report of the other end. 0: fewer than two reports have
+     * arrived. */
     int64_t before_us;
     /* Time at which the other end's worker began its current job. 0: the worker is idle. */
     int64_t busy_since_us;
@@ -138,7 +139,7 @@ enum sessions_run {
 
 /* How this peer lost its last session with any other peer. */
 enum sessions_away {
-    /* A session exists, or the last one ended without a sign that this peer was cut off. */
+    /* A session exists, or the last session ended without a sign that this peer was cut off. */
     SESSIONS_THERE,
     /* The last session was silent when it ended, so this peer was cut off from the network. */
     SESSIONS_CUT,
@@ -210,7 +211,7 @@ void sessions_ping(struct sessions *s, const struct link *l, const struct wire_p
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
 /* Handles a HEARD message, the answer to a PROBE. */
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
-/* Runs the timers of this module. Called every TICK_US. */
+/* Runs the timers of the sessions module. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
 
 /* ---- requests of other modules ---- */
@@ -282,7 +283,8 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
 /* Returns for how long the hosts of all dead and finished members have refused the dials of this
- * peer, in microseconds. 0: at least one host has not, or there is a session. O(members). */
+ * peer, in microseconds. 0: at least one host has not refused the dials, or there is a session.
+ * O(members). */
 int64_t sessions_refused_us(const struct sessions *s);
 /* Returns whether this peer was cut off or paused, and the processes of all dead and finished
  * members have ended in the meantime: their hosts refuse all dials of this peer. If so, returns

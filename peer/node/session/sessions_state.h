@@ -18,8 +18,8 @@ enum {
 
 enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and only
-     * the warning about it is limited here. */
+    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and told[]
+     * only limits the warnings about it. */
     ADMIT_OTHER_RUN = -1,
     /* Value of told[].why for an observer. A peer that is about to join asks for the run as an
      * observer first. The warning about the observer contains no name, so it must not suppress the
@@ -69,7 +69,7 @@ enum {
     CALLBACK_NAMES = 32
 };
 
-/* Test calls in progress, and the warnings about failed ones. Part of struct sessions. */
+/* Test calls in progress, and the warnings about failed test calls. Part of struct sessions. */
 struct callback
 {
     struct

@@ -501,8 +501,8 @@ static void tell_runaways(struct job *j)
     }
 }
 
-/* Also called after the node has ended, because the packets of the deltas must return to their
- * pool. */
+/* job_over() is also called after the node has ended, because the packets of the deltas must return
+ * to their pool. */
 void job_over(struct job *j)
 {
     j->working = false;
@@ -524,7 +524,7 @@ static void serve_snapshot(struct job *j)
 }
 
 /* Warns after a rollback. After the first rollback training continues from the last good model.
- * After the second one the run has diverged and ends. */
+ * After the second rollback the run has diverged and ends. */
 static void tell_rollback(struct job *j)
 {
     const struct rollback *r = &j->rollback;

@@ -66,9 +66,9 @@ void job_report(struct job *j)
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
     /* The final drift figure is that of the last tree aggregation (sums along spanning trees) of
-     * the consensus phase. If there was no aggregation, an averaging pass was exact, or sketches
-     * (projections of models) are not trusted, the figure is the bound on the distance of this
-     * peer's model from the mean. */
+     * the consensus phase. In three cases it is instead the bound on the distance of this peer's
+     * model from the mean: there was no aggregation, an averaging pass was exact, or sketches
+     * (projections of models) are not trusted. */
     bool passed = edges_pass(j->edges)->over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {

@@ -40,8 +40,8 @@ struct job
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
     struct packet *snapshot;
-    /* True: the worker fills `snapshot` only if a drift window (a period in which peers estimate
-     * the drift) begins with this job. */
+    /* True: the worker fills `snapshot`, the copy of the model for the model server, only if a
+     * drift window (a period in which peers estimate the drift) begins with this job. */
     bool at_window;
     /* True: the trainer has not received the current member hashes in keys[] yet. */
     bool members;

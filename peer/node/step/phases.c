@@ -372,8 +372,9 @@ static void begin_bound(struct phases *ph, bool anew)
 }
 
 /* Starts the consensus phase. In lock step all peers begin a drift window (a period of measurement
- * of the drift) now. With other policies the next drift window counts. Called again when the last
- * member has finished training, because its local steps change the models until then. */
+ * of the drift) now. With other policies the next drift window to begin is used. Called again when
+ * the last member has finished training, because the local steps of that member change the models
+ * until then. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -744,7 +745,7 @@ void phases_reopen(struct phases *ph, uint32_t attempt)
     phases_uncovered(ph);
 }
 
-/* Does phases_update() with the inputs that are stored in *ph. */
+/* Does the work of phases_update() with the inputs that are stored in *ph. */
 static enum phases_next update(struct phases *ph, bool diverged)
 {
     end_edges(ph);

@@ -123,7 +123,8 @@ void phases_restore_final(struct phases *ph);
  * way, or at its end. */
 void phases_join(struct phases *ph);
 /* Returns whether the job that is being planned must begin a drift window, a period in which peers
- * estimate the consensus distance. Clears the request, so it may be called only once per job. */
+ * estimate the consensus distance. Clears the request for the window, so the function may be called
+ * only once per job. */
 bool phases_take_window(struct phases *ph);
 /* Called when the deltas of this round were sent before its local steps (--overlap 1). Announces
  * the next round count, because neighbours need nothing more from this peer to reach it. */

@@ -80,7 +80,8 @@ struct phases
     /* True: with --overlap 1, the next round count was announced already, before the local steps of
      * this round. */
     bool ahead;
-    /* Time at which the next round count was last announced early (phases_ahead()). */
+    /* Last time at which the next round count was announced before the local steps of the round
+     * (phases_ahead()). */
     int64_t ahead_us;
     bool copies; /* True: the job that just ended must be followed by a copy for a checkpoint. */
 
@@ -121,9 +122,9 @@ struct phases
     /* Least distance of this peer's model to the mean model so far in the consensus phase. */
     double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
-    /* Values at the last progress of the consensus phase. best_settled: hops within which all peers
-     * are near the mean. best_view: hash of the members. best_window: number of drift windows.
-     * best_rounds: number of rounds of the consensus phase. */
+    /* Values at the last progress of the consensus phase. best_settled: hops around this peer
+     * within which all peers are near the mean. best_view: hash of the members. best_window: number
+     * of drift windows. best_rounds: number of rounds of the consensus phase. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */

@@ -362,7 +362,7 @@ enum back {
     BACK_AWAY,   /* Absent: nothing shows that the member runs. */
     BACK_ANEW,   /* Restarted: the member's record has another boot id than in the checkpoint. */
     BACK_RAN_ON, /* Not restarted: a session with the member shows the boot id of the checkpoint. */
-    /* Does not return: the member left by announcement, or its name has a new identity. */
+    /* Does not return: the member left by announcement, or another identity has its name now. */
     BACK_GONE
 };
 

@@ -29,7 +29,7 @@ static const double worse_nats = 1;
 /* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
  * the number of samples of the first loss, is added to that loss. */
 static const double noise_nats = 2;
-/* Training has diverged if the squared length of the model exceeds this. */
+/* Training has diverged if the squared length of the model exceeds this limit. */
 static const double most_norm2 = 1e38;
 
 int rollback_open(struct rollback *r, const struct trainer *t)

@@ -48,8 +48,8 @@ struct rollback
     double loss;
     bool untold;  /* True: the trainer did not report the loss of the last round. */
     double norm2; /* |good|^2: squared length of the last good model. */
-    /* Largest squared distance |x - good|^2 of the model x from the copy after a round in which
-     * training did not diverge. */
+    /* Largest squared distance |x - good|^2 of the model x from the copy of the last good model,
+     * over all rounds after which training had not diverged. */
     double most2;
     uint32_t n;   /* Number of rollbacks. */
     uint64_t now; /* Round of the current or last local steps. */
