@@ -67,9 +67,9 @@ struct averaging_pass
     double bound;
 };
 
-/* Returns whether the consensus phase has begun and uses exact averaging passes. Passes are not
- * used with topologies without an exact pass, with compressed or 16-bit models, or with a fixed
- * gamma other than 1. Estimates of the consensus distance then end the phase. */
+/* Returns whether the consensus phase has begun and uses exact averaging passes. Passes need a
+ * topology that has exact passes, uncompressed models of 32-bit values, and a gamma that is 1 or
+ * automatic. Otherwise estimates of the consensus distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
 /* To be called before a job is planned at round count `beat`, when the edges do not change any more

@@ -64,7 +64,7 @@ void callback_opened(struct sessions *s, struct link *l);
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Handles a CALLBACK message. */
 void callback_came(struct sessions *s, const struct link *l, const struct wire_callback *m);
-/* Called when a dial to a member fails with which this peer wants a session. Warns if this peer
+/* Called when a dial fails to a member with which this peer wants a session. Warns if this peer
  * could never call a live member. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
 /* Prints the warnings and starts the test calls of members that are due. */

@@ -8,7 +8,8 @@
 enum {
     /* Another peer is assumed to be at most FASTER times as fast as this peer. */
     FASTER = 8,
-    /* Largest possible schedule_lead(). No two peers in lock step are further apart in rounds. */
+    /* Largest possible schedule_lead(). No two peers in lock step are more than this number of
+     * rounds apart. */
     LEAD = 80
 };
 

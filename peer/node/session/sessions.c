@@ -9,8 +9,8 @@
  *   4. name             no other live member has the sender's name
  *   5. member table     the sender's record is merged
  *
- * Checks 1, 2 and 4 apply to the first HELLO of a session only. A later HELLO reports a new run or a
- * new phase.
+ * Checks 1, 2 and 4 apply to the first HELLO of a session only. A later HELLO reports a new run or
+ * a new phase.
  */
 #include "peer/node/session/sessions.h"
 

@@ -85,8 +85,7 @@ struct callback
     /* Number of warnings about failed calls so far. told[] contains the latest CALLBACK_NAMES of
      * them. */
     uint32_t n_told;
-    /* Address that this peer announces and at which a member could not call it: the latest such
-     * failure. */
+    /* Announced address of this peer at which the latest failed call of a member was made. */
     char address[WIRE_ADDRESS_MAX + 1];
     /* tell_us: time of the next warning that members cannot call this peer; 0: none is planned.
      * gap_us: interval that ends at tell_us; 0: no such warning has been printed. In

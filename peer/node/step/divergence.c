@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10, /* The initial loss loss_mean is the mean of this number of first losses. */
+    FIRST = 10, /* loss_mean is the mean of this number of losses at the start of training. */
     /* A run with fewer rounds counts as diverged only if its losses are far too high. */
     LEAST = 30,
     ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */

@@ -444,7 +444,8 @@ static void call(struct resume *r)
             continue;
         }
         n++;
-        /* If sessions_want() fails for lack of memory, the next step calls the member. */
+        /* If sessions_want() fails for lack of memory, the next step tries again to call the
+         * member. */
         if (sessions_want(r->sessions, m->id) == 0)
             sessions_call(r->sessions, m->id, r->since_us);
     }
