@@ -479,8 +479,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     j->mix_us += clock_us() - trained + mixed - begin;
 }
 
-/* Warns about each edge whose two ends have models that move apart without bound. If gamma is
- * fixed, the run has then diverged in the consensus phase. */
+/* Warns about each edge whose two ends have models that move apart without bound. In the consensus
+ * phase with a fixed gamma, the run has then diverged. */
 static void tell_runaways(struct job *j)
 {
     for (size_t i = 0; i < edges_count(j->edges); i++) {
