@@ -287,8 +287,7 @@
           "rank coordinates, too.")                                                                \
     TIMER(FINISH_MIXING_US, 5 * 1000 * 1000,                                                       \
           "If members still mix, the coordinator begins its first ballot after this time, "        \
-          "except in the last attempt. If all members that still mix are overdue, the "            \
-          "coordinator aborts the attempt.")                                                       \
+          "except in the last attempt, and aborts the attempt if all of them are overdue.")        \
     TIMER(FINISH_ANSWERS_US, 15 * 1000 * 1000,                                                     \
           "If members that have ended their run do not answer, the coordinator ends the run "      \
           "without them after this time.")                                                         \

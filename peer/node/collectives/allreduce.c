@@ -274,7 +274,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
         /* A STEP of a wrong size is a protocol violation. It ends the session, and therefore this
          * attempt. */
         if (l != NULL)
-            sessions_violation(c->sessions, l, "ROUND_PROTOCOL of another size than its step");
+            sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a wrong size for its step");
         return false;
     }
     return true;

@@ -567,8 +567,7 @@ void edges_heard(struct edges *es, const struct link *l)
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     delayed_exchange_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
-    /* The neighbour received no BEAT message during the pause, so one is sent now. */
-    edges_say_word(es, b);
+    edges_say_word(es, b); /* The neighbour received no BEAT message during the pause. */
 }
 
 void edges_ending(struct edges *es, const struct link *l)

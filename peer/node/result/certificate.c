@@ -33,7 +33,7 @@ struct run_certificate
     enum certificate_model model;
     /* Node time at which the model was frozen (became final and stored). */
     int64_t frozen_us;
-    int64_t wake_us;  /* Node time at which certificate_update() is due. */
+    int64_t wake_us;  /* Node time of the next call of certificate_update(). */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
 };

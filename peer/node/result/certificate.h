@@ -40,7 +40,7 @@ void certificate_forget(struct run_certificate *c);
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step. Coordinates a ballot if one is due, and lets the node mix again if the
+/* Called in each step. Coordinates the ballots at their times, and lets the node mix again if the
  * attempt of the finish protocol was aborted. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */

@@ -198,7 +198,7 @@ static uint64_t started_ms(const struct record *r)
     return raised ? r->incarnation - r->age_ms : r->incarnation;
 }
 
-/* Of two members, returns the record of the one that started later. If both members started at the
+/* Returns the record of the member that started later. If both members started at the
  * same time, returns the record with the greater id. All peers choose the same record, because
  * incarnations and ages are signed. */
 static const struct record *later(const struct record *a, const struct record *b)
