@@ -199,7 +199,8 @@ static void test_evaluations_are_the_callers(void **state)
     assert_int_equal(hearsay_open_simulated(h, 2, NULL), HEARSAY_OK);
     rig_start(&p[1]);
     rig_train(&p[0]);
-    /* The second evaluation fails on purpose, so the call returns HEARSAY_CALLBACK. */
+    /* The second evaluation fails on purpose, so the library call that made it returns
+     * HEARSAY_CALLBACK. */
     assert_int_equal(p[0].code, HEARSAY_CALLBACK);
     struct hearsay_figures f = {.size = sizeof f};
     p[0].code = hearsay_wait(h[0], -1);

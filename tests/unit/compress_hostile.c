@@ -210,13 +210,15 @@ static void test_chosen(void **state)
         /* Refused: the exponent is 0, but the value is not. */
         {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 7}, true},
-        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Refused: the padding is not 0. */
+        /* Refused: the unused padding bits are not 0. */
+        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false},
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Refused: the scale is negative. */
         /* Refused: the scale is 0, but a sign bit is set. */
         {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x0f}, true},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* Refused: the value is -0. */
-        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Refused: the padding is not 0. */
+        /* Refused: the unused padding bits are not 0. */
+        {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x00}, true},
         /* Refused: the scale is 0, but the value is not. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0, 0, 0x01}, false},
@@ -236,9 +238,9 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Refused: the position of a valid topk message, encoded differently than the sender
-         * must encode it. The Rice parameter is a larger one that does not shorten the stream,
-         * or the code of positions is another one. */
+        /* Refused: a valid topk message whose position is encoded differently than a sender must
+         * encode it. The Rice parameter is larger but does not shorten the stream, or another
+         * position code is used. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},

@@ -123,8 +123,8 @@ int main(void)
 #define HAS(feature) 0
 #endif
 
-/* The programs for the instruction sets run in parallel. The test reads their output line by
- * line. */
+/* One program per instruction set computes the messages; the programs run in parallel. This test
+ * compares their output line by line. */
 enum { LEVELS_MAX = 3 };
 
 struct level

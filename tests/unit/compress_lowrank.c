@@ -256,7 +256,7 @@ static void test_scales(void **state)
     }
 }
 
-/* A vector that the codec refuses does not change the factor that it remembers. */
+/* A vector that the codec refuses does not change the factor that the codec remembers. */
 static void test_refusals(void **state)
 {
     (void)state;

@@ -125,7 +125,7 @@ static void test_pinned_contraction(void **state)
 }
 
 /* With a least-squares scale, no message has a larger error than sending nothing. With scale=raw,
- * each message has. */
+ * each message has a larger error. */
 static void test_every_draw(void **state)
 {
     (void)state;

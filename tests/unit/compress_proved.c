@@ -18,7 +18,7 @@ struct outcome
     const float *v, *c;
     size_t n;
     double x2, e2, max, l1;
-    double arg; /* Parameter of the codec on which the claim depends. */
+    double arg; /* Parameter of the codec on which the proved bound depends. */
 };
 
 static double error_of(const struct outcome *o, size_t i)

@@ -260,8 +260,8 @@ static void test_qnt_means_and_masses(void **state)
     }
 }
 
-/* Nine tenths of the vector are zeros. One mean of the codebook must be used for them, and the
- * others for the other values. */
+/* Nine tenths of the vector are zeros. One mean of the codebook must be used for the zeros, and the
+ * other means for the other values. */
 static void test_qnt_of_atoms(void **state)
 {
     (void)state;
@@ -441,7 +441,7 @@ static void check_edit(const struct edit *e)
     vector_fill(v, e->n, e->kind == VECTOR_ZERO ? VECTOR_GAUSS : e->kind, 1);
     assert_int_equal(rig_code(&r, 1, v), 0);
     assert_true(1 + e->at + e->n_bytes <= r.len);
-    /* A block of zeros may also be sent as a complete message. */
+    /* If the block has only zeros, a message whose bytes after the first are all 0 is valid. */
     if (e->kind == VECTOR_ZERO) {
         memset(r.bytes + 1, 0, r.len - 1);
         assert_true(compress_validate(r.c, r.bytes, r.len));

@@ -76,8 +76,8 @@ static void test_nothing_is_lost(void **state)
     size_t n_specs = specs_all(list);
     for (size_t i = 0; i < n_specs; i++) {
         if (list[i].class == CODEC_NEITHER || list[i].class == CODEC_UNBIASED)
-            /* Codecs of these two classes are skipped: the error of their error feedback may
-             * grow without bound. */
+            /* Codecs of these two classes (CODEC_NEITHER and CODEC_UNBIASED) are skipped: with
+             * error feedback, their error may grow without bound. */
             continue;
         struct account a = run(list[i].spec);
         if (!(a.miss <= 1e-4))

@@ -94,7 +94,8 @@ struct part
 struct rules
 {
     const char *spec;
-    struct part part[UNITS_MAX]; /* Units in the order in which the message has them. */
+    /* Units (tensors that are encoded together) in the order in which the message has them. */
+    struct part part[UNITS_MAX];
 };
 
 /* Copies the tensors of the unit *p (the tensors that one compressor encodes together) from a
@@ -221,8 +222,8 @@ static void test_layer_scope(void **state)
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
         struct rules rules = {.spec = spec};
-        /* Codecs with random draws are left out: each unit draws for itself, so the messages
-         * differ. */
+        /* Codecs with random draws are left out: with rules, each tensor has random numbers of its
+         * own, so the message differs from that with scope=layer. */
         if (strstr(list[i].spec, "scope=") != NULL || (list[i].traits & SPEC_RANDOM))
             continue;
         spec_and(spec, list[i].spec, ",scope=layer");

@@ -1,6 +1,7 @@
 /* tests/unit/compress_ternary.c -- tests the codecs onebit, thr2, tern, 3lc and dorefa.
  *
- * These send one bit, two bits, a ternary digit or k bits without a zero per value. */
+ * Per value, onebit sends one bit, thr2 two bits, tern and 3lc a ternary digit, and dorefa k bits,
+ * with which it has no code for 0. */
 #include "tests/unit/compress_vectors.h"
 
 #include <errno.h>

@@ -185,7 +185,8 @@ static void test_runs_of_zeros(void **state)
     pack_all(MILLION);
     size_t len = write_all(BYTES);
     assert_int_equal(len, 14286);
-    /* This run of zero bytes is refused, because a vector of zeros is never sent. */
+    /* The run-length coded stream of a vector of zeros is refused, because such a vector is never
+     * sent. */
     assert_false(quartic_check_runs(stream, len, MILLION));
     packed[70000] = 0;
     assert_int_equal(write_all(BYTES), 5000 + 1 + 9286);
@@ -245,7 +246,7 @@ static const struct
     /* Refused: the message has a mean of positive values, but no positive value. */
     {"onebit", 3, 10, {1, ONE, ONE, 7}, false},
     {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* Refused: the second value would decode to -0. */
-    {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Refused: a padding bit is set. */
+    {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Refused: an unused padding bit is set. */
     {"onebit", 3, 10, {1, MINUS_ONE, ONE, 2}, false},
     {"onebit", 3, 10, {1, ONE, MINUS_ONE, 2}, false},
     {"onebit", 3, 10, {1, MINUS_ZERO, ONE, 2}, false},
@@ -268,9 +269,9 @@ static const struct
     {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false},
     /* Refused: the code of value 4 is 01, which does not exist. */
     {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false},
-    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the padding is not 0. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the padding is not 0. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the padding is not 0. */
+    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Refused: the unused padding bits are not 0. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Refused: the unused padding bits are not 0. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Refused: the unused padding bits are not 0. */
     /* Refused: all values are 0, but the scale is not. */
     {"thr2", 5, 7, {1, ONE, 0, 0}, false},
     {"thr2", 5, 7, {1, ZERO, 0, 0}, true},
@@ -287,7 +288,7 @@ static const struct
     {"thr2,form=mxnet", 5, 3, {1, 0xbe, 0x0b}, false},
 
     {"dorefa:6", 1, 6, {1, ONE, 63}, true},
-    {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Refused: the padding is not 0. */
+    {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Refused: the unused padding bits are not 0. */
     {"dorefa:6", 1, 6, {1, ZERO, 0}, true},
     {"dorefa:6", 1, 6, {1, ZERO, 1}, false},
     /* Refused: the largest value would be 63 * 2^63. */
@@ -303,7 +304,7 @@ static const struct
      * and 6, the second those of values 1, 3 and 5. The rest is padding. */
     {"tern", 7, 7, {1, ONE, 1, 4}, true},
     {"tern", 7, 7, {1, ONE, 241, 238}, true},
-    {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Refused: the padding is not 0. */
+    {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Refused: the unused padding digits are not 0. */
     {"tern", 7, 7, {1, ONE, 241, 239}, false},
     {"tern", 7, 7, {1, ONE, 241, 235}, false},
     {"tern", 7, 7, {1, ONE, 243, 238}, false},
@@ -352,7 +353,7 @@ static const struct
     {"3lc", 200, 10, {1, LIMIT, 4, 0, 255, 255, 252}, false},
     {"3lc", 200, 10, {1, HALF_LIMIT, 4, 0, 255, 255, 252}, true},
     {"3lc", 7, 8, {1, ONE, 2, 1, 4}, true},
-    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false}, /* Refused: the padding is not 0. */
+    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false}, /* Refused: the unused padding digits are not 0. */
     {"3lc", 7, 8, {1, ONE, 2, 1, 5}, false},
     {"3lc", 7, 8, {1, ONE, 2, 121, 4}, true},
     {"3lc", 7, 8, {1, ONE, 2, 121, 121}, false},

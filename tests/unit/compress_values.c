@@ -109,7 +109,8 @@ static void test_level_overflow(void **state)
     assert_true(naive > 1000000);
 }
 
-/* Tests blocks with a single value for other options of qsgd, with fewer blocks. */
+/* Tests blocks in which a single value is not 0, for further options of qsgd and with fewer blocks
+ * than test_level_overflow(). */
 static void test_lone_values(void **state)
 {
     (void)state;
@@ -137,8 +138,8 @@ static void test_fp16_rounding(void **state)
 {
     (void)state;
     static const float pairs[][2] = {
-        /* The largest value of the block is 1.5, so a step is 2^-10 at 1 and 2^-38 for the smallest
-         * values. */
+        /* The largest value of the block is 1.5, so neighbouring fp16 values differ by 2^-10 near
+         * 1, and by 2^-38 near 0. */
         {1.0f + 0x1p-11f, 1.0f},
         {1.0f + 0x1.8p-10f, 1.0f + 0x1p-9f},
         {-1.0f - 0x1.2p-11f, -1.0f - 0x1p-10f},

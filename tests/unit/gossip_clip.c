@@ -159,7 +159,8 @@ static void clipped_pass_is_the_twins(void **state)
         fill_pass(&p, &rng, n);
         if (n > 0 && trial % 3 == 0)
             p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
-        /* The random limit of the distance is below, among or above the distances of the terms. */
+        /* The random limit of the distance is below, among or above the distances of the terms
+         * (corrections from neighbours). */
         bool limited = tolerate > 0 && trial % 2 == 0;
         double most2 = limited ? DIM * exp(3 * rng_normal(&rng)) : (double)INFINITY;
         plain_pass(&p, n, tolerate, most2);
@@ -257,7 +258,7 @@ static void suspects_go_away(void **state)
     (void)state;
     assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
-    /* All neighbours have moved away, so no single one is suspect. */
+    /* All neighbours have moved away, so no single neighbour is suspect. */
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false));
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));

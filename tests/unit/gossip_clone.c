@@ -69,8 +69,8 @@ static void test_runs_twice(void **state)
     r.incarnation = 30;
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_TWICE);
     n.incarnation = 40;
-    /* The duplicate identity has been reported already, so this record counts as an ordinary
-     * change. */
+    /* The duplicate identity was reported already, so this record is merged like any changed
+     * record. */
     assert_int_equal(merge(m, signed_record(n)), MEMBERS_NEWS);
     members_close(m);
 }

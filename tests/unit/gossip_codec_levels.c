@@ -137,7 +137,8 @@ static void test_prices(void **state)
 {
     static const struct
     {
-        double price[3]; /* Prices of the levels 3, 4 and 5. */
+        /* Prices of the codec levels 3, 4 and 5 (time relative to the bandwidth budget). */
+        double price[3];
         double ratio, lag;
         /* Codec level after three estimates of the same drift. */
         uint32_t rung;
@@ -157,7 +158,8 @@ static void test_prices(void **state)
         codec_levels_init(&l, 1);
         if (i == 0)
             price[6] = price[7] = 1;
-        if (i == 3) /* Level 6 is cheap, so one step goes from 4 to 6. */
+        /* Level 5 is too expensive and level 6 is cheap, so one step goes from 4 to 6. */
+        if (i == 3)
             price[6] = 1;
         codec_levels_set_prices(&l, price, 0);
         for (uint64_t t = 1; t <= 3; t++) {
@@ -174,8 +176,8 @@ static void test_prices(void **state)
 }
 
 /* A level that is too expensive is tried after 8 drift estimates, until its price is measured. If
- * the price is as high as expected, the trial ends, and the next one comes after twice as many
- * estimates. */
+ * the price (time relative to the bandwidth budget) is as high as expected, the trial ends, and the
+ * next one comes after twice as many estimates. */
 static void test_trials(void **state)
 {
     const double dear[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 8, 8, 8, 8};
@@ -193,8 +195,8 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        /* The trial of the expensive level continues, because the price of this level is not
-         * measured yet. */
+        /* The trial of the expensive level continues, because the price of this level (its time
+         * relative to the bandwidth budget) is not measured yet. */
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
@@ -202,7 +204,8 @@ static void test_trials(void **state)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
     }
     assert_int_equal(l.rung, 3);
-    /* In the fourth trial of this level, its price turns out to be low. */
+    /* In the fourth trial of this codec level, its price (time relative to the bandwidth budget)
+     * turns out to be low. */
     for (uint32_t k = 0; k < 8 * CODEC_LEVELS_TRY; k++, t++)
         look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
     const double cheap[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 1, 1, 8, 8};
@@ -214,8 +217,8 @@ static void test_trials(void **state)
     assert_int_equal(l.wait, CODEC_LEVELS_TRY);
 }
 
-/* Before the first drift estimate, a level with a price above 2 is replaced by the next sparser
- * one, but by none below CODEC_LEVELS_MIDDLE. */
+/* Before the first drift estimate, a codec level with a price (time relative to the bandwidth
+ * budget) above 2 is replaced by the next sparser one, but by none below CODEC_LEVELS_MIDDLE. */
 static void test_dear_from_the_start(void **state)
 {
     struct codec_levels l;
@@ -227,14 +230,16 @@ static void test_dear_from_the_start(void **state)
         codec_levels_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? CODEC_LEVELS_FIRST : CODEC_LEVELS_MIDDLE);
         assert_string_equal(codec_levels_by(&l), k == 0 ? "drift" : "price");
-        /* When prices are low again, the codec level returns to CODEC_LEVELS_FIRST. */
+        /* When the prices of the levels (time relative to the bandwidth budget) are low again, the
+         * codec level returns to CODEC_LEVELS_FIRST. */
         codec_levels_set_prices(&l, price[0], 6);
         assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
     }
     codec_levels_init(&l, 1);
     look(&l, 1, 0.7, 10, 13);
     codec_levels_set_prices(&l, price[2], 20);
-    /* After a drift estimate, a change of prices alone does not change the level. */
+    /* After a drift estimate, a change of the prices (time relative to the bandwidth budget) alone
+     * does not change the codec level. */
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
@@ -357,7 +362,8 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 5, 0);
     assert_int_equal(codec_levels_rung(&l), 5);
     for (uint64_t t = 1; t < 6; t++)
-        /* The drift would allow a sparser level, but the level sent is the floor. */
+        /* The drift would allow a sparser codec level, but the level in use is the floor, the
+         * sparsest level allowed. */
         look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(codec_levels_rung(&l), 5);
     codec_levels_set_floor(&l, 0, 60);
@@ -378,7 +384,9 @@ static void test_floor(void **state)
     codec_levels_set_floor(&l, 6, 90);
     look(&l, 1, 0.1, 91, 92);
     look(&l, 1, 0.1, 92, 93);
-    assert_int_equal(l.rung, 6); /* A low drift changes nothing while the level equals the floor. */
+    /* A low drift changes nothing while the codec level equals the floor, the sparsest level
+     * allowed. */
+    assert_int_equal(l.rung, 6);
 }
 
 /* Every level is a valid codec under its canonical name. Its deltas are at least a quarter larger

@@ -1,5 +1,5 @@
-/* tests/unit/gossip_companion.c -- messages that contain a companion vector: both vectors
- * arrive, and a damaged message is refused. */
+/* tests/unit/gossip_companion.c -- messages that contain a companion vector: the model and its
+ * companion arrive, and a damaged message is refused. */
 #include "gossip/mixers/companion.h"
 #include "nn/math/rng.h"
 
@@ -31,7 +31,8 @@ static void open_mixing(struct mixing *m, const char *spec)
     }
 }
 
-/* Encodes both vectors relative to a replica of zeros. Returns the length of the message. */
+/* Encodes the model and its companion vector relative to a replica of zeros. Returns the length of
+ * the message. */
 static size_t encode(const struct mixing *m, uint32_t codec, uint8_t message[BYTES_MAX])
 {
     float zeros[2 * DIM] = {0};
@@ -44,7 +45,8 @@ static size_t encode(const struct mixing *m, uint32_t codec, uint8_t message[BYT
     return head + len;
 }
 
-/* Exact codecs give both vectors back. A message of the consensus phase contains the model only. */
+/* Exact codecs return the model and its companion vector unchanged. A message of the consensus
+ * phase contains the model only. */
 static void both_vectors_arrive(void **state)
 {
     struct mixing m;

@@ -63,8 +63,8 @@ static void test_a_record_is_nobody(void **state)
     assert_int_equal(vouched(m, 1, 3), MEMBERS_NEWS);
     assert_int_equal(vouched(m, 1, 3), MEMBERS_OLD);
     members_settle(m, 0);
-    /* Member 3 is endorsed by member 1 only. One member that depends on member 1 in this way is
-     * accepted. */
+    /* Member 3 is endorsed by member 1 only. Of the members that depend on a single endorser, a few
+     * are accepted. */
     assert_true(is_vertex(m, 3));
     assert_int_equal(members_accused(m, &a, 0), MEMBERS_NEWS);
     assert_true(members_dirty(m, &out, 10));

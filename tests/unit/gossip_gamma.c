@@ -38,14 +38,16 @@ static void test_first(void **state)
     } row[] = {
         /* The contraction delta is 1/4 at both ends, so gamma is 0.375. */
         {{4, 3, 4, 3, 0}, 0.375},
-        {{4, 3, 10, 1, 0}, 0.375}, /* delta is 1/4 and 9/10: the smaller one counts. */
+        /* The contraction delta is 1/4 at one end and 9/10 at the other: the smaller counts. */
+        {{4, 3, 10, 1, 0}, 0.375},
         /* The smaller contraction delta counts, also if it is the neighbour's. */
         {{10, 1, 4, 3, 0}, 0.375},
-        {{4, 1, 4, 1, 0}, 1},      /* delta is 3/4, so 1.5 delta = 1.125, which is limited to 1. */
-        {{4, 4. / 3, 9, 3, 0}, 1}, /* delta is 2/3, so 1.5 delta is exactly 1. */
-        {{7, 0, 3, 0, 0}, 1},      /* Both deltas have no error, so the contraction is 1. */
-        {{4, 4, 4, 0, 0}, 0},      /* This end's delta transmitted nothing: contraction 0. */
-        {{4, 5, 4, 0, 0}, 0},      /* This end's delta increased the error: gamma is 0. */
+        /* The contraction delta is 3/4, so 1.5 delta = 1.125, which is limited to 1. */
+        {{4, 1, 4, 1, 0}, 1},
+        {{4, 4. / 3, 9, 3, 0}, 1}, /* The contraction delta is 2/3, so 1.5 delta is exactly 1. */
+        {{7, 0, 3, 0, 0}, 1}, /* The deltas of both ends have no error, so the contraction is 1. */
+        {{4, 4, 4, 0, 0}, 0}, /* This end's delta transmitted nothing: contraction 0. */
+        {{4, 5, 4, 0, 0}, 0}, /* This end's delta increased the error: gamma is 0. */
         /* This end's replica equals the model before the delta, so its contraction counts as 1. */
         {{0, 0, 4, 3, 0}, 0.375},
         {{0, 0, 0, 0, 0}, 1},
@@ -76,7 +78,7 @@ static void test_then(void **state)
     static const struct
     {
         /* e2: |x - a|^2 at each end after its delta, where x is the model and a the replica. d2:
-         * D^2. factor: the factor by which gamma must change. */
+         * squared distance D^2 of the replicas. factor: the factor by which gamma must change. */
         double e2, d2, factor;
     } row[] = {
         {0.36, 1, 1},                  /* A residual ratio of 0.6, the target, keeps gamma. */
@@ -100,7 +102,8 @@ static void test_then(void **state)
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    /* The residual ratio is 1: e2 is 0.75 at each end, and D^2 is 0.75, too. */
+    /* The residual ratio rho is 1: the squared error e2 is 0.75 at each end, and so is the squared
+     * distance D^2 of the replicas. */
     gamma_measured(&g, 0.75);
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
@@ -109,8 +112,8 @@ static void test_then(void **state)
 
 /* ---- the bounds ---- */
 
-/* Values of 100 rho^2, for a residual ratio rho of 0, 0.6 or 10. They change gamma by the factor
- * 1.05, 1 or 0.9. */
+/* Values of 100 rho^2 for a residual ratio rho of 0, 0.6 or 10, which multiplies gamma by 1.05, 1
+ * or 0.9. */
 enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
 /* gamma_bears() returns the share of its momentum that an exchange may use. It is 1 up to a
@@ -181,8 +184,8 @@ static void test_bounds(void **state)
     }
 }
 
-/* delta is a moving average. Each exchange adds (new - delta) / 10, where `new` is the smaller
- * contraction of the two ends. */
+/* The contraction delta is a moving average. Each exchange adds (new - delta) / 10, where `new` is
+ * the smaller contraction of the two ends. */
 static void test_smoothing(void **state)
 {
     struct gamma g;
@@ -310,7 +313,8 @@ static void test_nothing_came_through(void **state)
  * the last gamma_measured(). */
 static bool window(struct gamma *g, double d2)
 {
-    /* Distances that are measured within the window have no effect. */
+    /* Only the distance in the last exchange of the window counts. The distances before it are
+     * extreme. */
     for (int t = 1; t < GAMMA_WINDOW; t++)
         assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
     return gamma_measured(g, d2);
@@ -326,14 +330,16 @@ static void test_growth(void **state)
         bool want[6];
     } row[] = {
         {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
-        /* In no window, D^2 grows by a factor above 2.25. */
+        /* D^2, the squared distance of the replicas, grows by a factor above 2.25 in no window. */
         {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},
-        /* D^2 must grow in two consecutive windows. */
+        /* D^2 (the squared distance of the replicas) must grow in two consecutive windows. */
         {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},
-        /* D^2 grows enough in every other window only, so gamma_measured() must return false. */
+        /* D^2 (the squared distance of the replicas) grows enough in every other window only, so
+         * gamma_measured() must return false. */
         {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
-        /* An increase of D^2 from 0 does not count as growth. */
+        /* An increase of D^2, the squared distance of the replicas, from 0 does not count as
+         * growth. */
         {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}},
         {{1, 3, (double)NAN, 9, 27, 81}, {0, 0, 0, 0, 0, 1}},
     };
@@ -356,7 +362,8 @@ static void test_runaway(void **state)
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    /* The contraction delta is 0.4, so gamma is at least 0.2 without a runaway. */
+    /* The contraction delta is 0.4, so gamma is at least delta/2 = 0.2 unless a runaway (fast
+     * growth of the distance) lowers it. */
     near(next(&g, 0.6), 0.6, 1e-12);
     assert_false(window(&g, 1) || window(&g, 3));
     assert_true(window(&g, 9));
@@ -373,8 +380,8 @@ static void test_runaway(void **state)
     /* The new limit of gamma (`most`), 0.3, takes effect from the next exchange on. */
     near(g.value, 0.6, 1e-12);
     near(next(&g, 0.6), 0.3, 1e-12);
-    /* After a runaway, D^2 must grow in two more windows before gamma_measured() returns true
-     * again. */
+    /* After a runaway, D^2 (the squared distance of the replicas) must grow in two more windows
+     * before gamma_measured() returns true again. */
     assert_false(window(&g, 81));
     assert_true(window(&g, 243));
     assert_true(gamma_judge(&g, 1));
@@ -383,7 +390,8 @@ static void test_runaway(void **state)
     assert_int_equal(g.n_runaways, 2);
 }
 
-/* After a runaway, the limit `most` rises by 1 % per exchange, up to 1. */
+/* After a runaway has lowered the limit `most` of gamma, the limit rises by 1 % per exchange, up to
+ * 1. */
 static void test_recovery(void **state)
 {
     struct gamma g = {.value = 0.4, .delta = 0.4, .most = 1, .begun = true, .mark = 2};
@@ -393,12 +401,13 @@ static void test_recovery(void **state)
         double want = 0.2 * pow(1.01, t);
         near(next(&g, 0.6), want < 0.6 ? want : 0.6, 1e-12);
         near(g.most, want * 1.01 < 1 ? want * 1.01 : 1, 1e-12);
-        /* The residual ratio is small, so gamma rises as far as `most` allows. */
+        /* The residual ratio is small, so gamma rises as far as its limit `most` allows. */
         gamma_measured(&g, 1e9);
     }
 }
 
-/* A fixed gamma is kept after a runaway, because the user chose it. The runaway is only counted. */
+/* A fixed gamma is kept after a runaway (fast growth of the distance between the two models),
+ * because the user chose it. The runaway is only counted. */
 static void test_fixed_runs_away(void **state)
 {
     struct gamma g;
@@ -409,7 +418,8 @@ static void test_fixed_runs_away(void **state)
     assert_true(window(&g, 9));
     assert_false(gamma_judge(&g, 1));
     assert_int_equal(g.n_runaways, 1);
-    /* After a runaway, the count of windows in which D^2 grew starts from 0 again. */
+    /* After a runaway, the count of windows in which D^2 (the squared distance of the replicas)
+     * grew starts from 0 again. */
     assert_false(window(&g, 27));
     assert_true(window(&g, 81));
     for (int t = 0; t < 3; t++)
@@ -455,8 +465,8 @@ static void test_both_ends(void **state)
     assert_true(runaways > 50 && capped > 1000);
 }
 
-/* The rule's tenth root is accurate to 1e-14 wherever the factor is between its limits 0.9 and
- * 1.05. Outside this range the limits apply. */
+/* The tenth root in the rule for gamma is accurate to 1e-14 wherever the resulting factor is
+ * between its limits 0.9 and 1.05. Outside this range the limits apply. */
 static void test_tenth_root(void **state)
 {
     double worst = 0;

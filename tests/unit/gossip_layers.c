@@ -184,7 +184,7 @@ static void assert_same(const struct layers_figure *f, const struct layers_figur
     assert_true(f->error == 0);
 }
 
-/* Figures from complete models are exact, for each tensor and for the whole model. */
+/* Distances computed from complete models are exact, for each tensor and for the whole model. */
 static void check_exact(uint64_t seed)
 {
     struct cast c;
@@ -209,8 +209,8 @@ static void test_exact(void **state)
 
 static double off2, n_off;
 
-/* Figures from sketches are exact for small parts. For the other parts the error is at most four
- * times the stated error, and the stated errors are realistic. */
+/* Distances computed from sketches are exact for small parts. For the other parts the error is at
+ * most four times the stated error, and the stated errors are realistic. */
 static void check_sketches(uint64_t seed)
 {
     struct cast c;
@@ -246,8 +246,8 @@ static void test_sketches(void **state)
     assert_true(off2 <= 1.2 * n_off);
 }
 
-/* If models differ by less than sketches can measure, no figure is given, except for the parts that
- * are sent exactly. A model that is not finite has no figure either. */
+/* If models differ by less than sketches can measure, no distance is given, except for the parts
+ * that are sent exactly. A model that is not finite has no distance either. */
 static void test_unknown(void **state)
 {
     struct cast c;

@@ -122,7 +122,8 @@ static void test_ties(void **state)
     merge(n, all[1]), merge(n, all[0]);
     assert_int_equal(members_find(m, id_of(1))->record->boot,
                      members_find(n, id_of(1))->record->boot);
-    assert_int_equal(merge(m, all[2]), MEMBERS_NEWS); /* LEFT is final within an incarnation. */
+    /* Within one incarnation the state LEFT is final. */
+    assert_int_equal(merge(m, all[2]), MEMBERS_NEWS);
     assert_int_equal(merge(m, all[0]), MEMBERS_OLD);
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
     assert_int_equal(state_of(m, 1), MEMBER_LEFT);
@@ -407,7 +408,7 @@ static void test_bad_accusations(void **state)
 }
 
 /* An accusation of a later incarnation is stored, and sent on only after the record of that
- * incarnation has arrived. It must not displace an accusation that names the present one. */
+ * incarnation has arrived. It must not displace an accusation of the present incarnation. */
 static void test_accusation_waits(void **state)
 {
     (void)state;
@@ -423,7 +424,7 @@ static void test_accusation_waits(void **state)
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
-    /* The peer keeps this accusation in place of one of a later incarnation. */
+    /* The member table keeps this accusation, and drops one of a later incarnation for it. */
     assert_int_equal(accused(m, accusation(1, 4, 7), 0), MEMBERS_NEWS);
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, TOY_CONFIRMED_US);

@@ -260,8 +260,8 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        /* Number of members with the same gate (see ref_gate()) as member x that are preferred
-         * to x. */
+        /* Number of members that are preferred to x and depend on the same gate: the member through
+         * which all paths of endorsements to x lead. */
         uint32_t before = 0;
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y

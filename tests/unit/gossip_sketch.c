@@ -115,7 +115,8 @@ static void lock_step_on(const char *topology)
                   "%.4f\n",
                   topology, (int)beats, worst, c.k[0].figures.xi, sketched_xi(&c));
     assert_true(worst <= 1e-5);
-    /* The estimate is for the round in which the previous window began. */
+    /* The estimate is for the round in which the previous drift window (the rounds that give one
+     * estimate) began. */
     assert_int_equal(c.k[0].figures.round, 0);
     assert_int_equal(c.k[0].figures.own_round, beats);
     assert_int_equal(c.k[0].figures.own_window, 2);
@@ -279,8 +280,8 @@ static void test_lossy(void **state)
     }
 }
 
-/* An edge skips one exchange. All peers must stop averaging soon after it, and no estimate in
- * between may be wrong. */
+/* An edge skips one exchange. All peers must soon notice that and stop averaging sketches. No
+ * estimate until then may be wrong. */
 static void test_disturbed(void **state)
 {
     struct cluster c;

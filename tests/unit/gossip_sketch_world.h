@@ -100,7 +100,8 @@ static inline void cluster_init(struct cluster *c, const char *topology, bool lo
     for (uint32_t i = 0; i < N; i++) {
         open_peer(c, i);
         fill(c->x[i], DIM, 50 + i);
-        /* The constant makes the mean model much longer than the consensus distance. */
+        /* Adding the constant 3 to every coordinate makes the mean model much longer than the
+         * consensus distance. */
         for (size_t d = 0; d < DIM; d++)
             c->x[i][d] = 3 + c->x[i][d];
     }
@@ -249,8 +250,8 @@ static inline double sum_q(const struct cluster *c)
     return sum;
 }
 
-/* Checks the figures that each peer computes. They must equal the figures of exactly averaged
- * sketches up to `tolerance`, and the figures of the models up to the error of sketches. */
+/* Checks the distances that each peer computes. They must equal the distances of exactly averaged
+ * sketches up to `tolerance`, and those of the models up to the error of sketches. */
 static inline void check_figures(struct cluster *c, double tolerance)
 {
     double truth = sketched_xi(c), relative, exact = exact_xi(c, &relative);

@@ -194,8 +194,8 @@ static void near(float got, double want)
         fail_msg("%.9g, expected %.9g", (double)got, want);
 }
 
-/* In lock step the model still equals the values that were sent. Averaging makes it a convex
- * combination of the sent values. */
+/* In lock step the statistics of the model still equal the values that were sent, so averaging
+ * gives a convex combination of the sent values. */
 static void test_in_step(void **state)
 {
     struct statistics s = open_all();
@@ -319,7 +319,8 @@ static void run_jobs(float begin, const struct job *job, size_t n)
             bool variance = s.nonnegative[k];
             near(x[k], variance ? job[i].x : mean);
             near(s.owed[k], variance ? job[i].owed : 0);
-            /* Whatever the lower limit of a variance, x - owed is the exact average. */
+            /* Whatever the lower limit of a variance, x - owed (the variance minus the amount still
+             * to be subtracted) is the exact average. */
             near(x[k] - s.owed[k], mean);
         }
     }
@@ -331,28 +332,31 @@ static void test_floor(void **state)
     /* The variance of this end is 0.1 now, although it sent 10 before. Each job may at most halve
      * the variance. */
     static const struct job own_least[] = {
-        /* The result of averaging, 0.1 - 4.5, is negative. Half of 0.1 is stored as x, and the rest
-         * of the decrease as owed: x = 0.05, owed = 4.45. */
+        /* The result of averaging, 0.1 - 4.5, is negative. The variance x falls only to half of
+         * 0.1, and the rest of the decrease is stored in `owed` for later: x = 0.05 and owed =
+         * 4.45. */
         {{10, 10}, {1, 10}, 0.05, 4.45},
-        /* The two exchanges cancel out. Half of x, 0.025, is taken from x and subtracted from
-         * `owed`. */
+        /* The two exchanges cancel out. The variance x falls by half, 0.025, and so does `owed`,
+         * the amount that is still to be subtracted. */
         {{10, 1}, {1, 10}, 0.025, 4.425},
-        /* `owed` falls by 0.5, the received change, and by 0.0125, which is taken from x. */
+        /* `owed`, the amount still to be subtracted from x, falls by the received change of 0.5,
+         * and by 0.0125, which is subtracted now. */
         {{1, 1}, {2, 1}, 0.0125, 3.9125},
-        /* The received change, 4.5, exceeds `owed`, so `owed` becomes 0. */
+        /* The received change, 4.5, exceeds `owed` (the amount still to be subtracted), so `owed`
+         * becomes 0. */
         {{1, 1}, {9, 2}, 0.6, 0},
         {{1, 1}, {1, 2}, 1.1, 0}};
     /* The smallest variance, 0.2, arrives over the first edge (`first`) or over the second edge
-     * (`second`). The floor is half of it, 0.1. */
+     * (`second`). The floor (lower limit of the average) is half of it, 0.1. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
                             second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
-    /* The new variance of 0.3 would be positive, but is under the floor 0.5, half of the
-     * smallest variance. */
+    /* The new variance of 0.3 would be positive, but is under its lower limit (floor) 0.5, half of
+     * the smallest variance. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
-    /* The floor is 0.1, half of the smallest variance. The result 1.1 is above it, so nothing is
-     * owed. */
+    /* The floor (lower limit) of the variance is 0.1, half of the smallest variance. The result 1.1
+     * is above it, so nothing is left to subtract later. */
     static const struct job free_of[] = {{{10, 4}, {0.2f, 4}, 1.1, 0}};
-    /* A variance of 0 is valid, and the floor is then 0. */
+    /* A variance of 0 is valid. The floor (lower limit) of the averaged variance is then 0, too. */
     static const struct job zero[] = {{{1, 1}, {0, 0}, 0, 0.5}, {{0, 0}, {3, 0}, 1, 0}};
     (void)state;
     run_jobs(0.1f, own_least, 5);
@@ -363,8 +367,8 @@ static void test_floor(void **state)
     run_jobs(0.5f, zero, 2);
 }
 
-/* The floor must not hide a broken model: a NaN stays a NaN, and statistics_proper() rejects it, so
- * that the statistics are not sent. */
+/* The floor (lower limit) of a variance must not hide a broken model: a NaN stays a NaN, and
+ * statistics_proper() rejects it, so that the statistics are not sent. */
 static void test_nan(void **state)
 {
     struct statistics s = open_all();
@@ -398,13 +402,14 @@ static void test_apart(void **state)
      * 2. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
-    /* A job without exchanges keeps the relative distance of the job before. */
+    /* After a job without exchanges, statistics_apart() still returns the relative distance of the
+     * job before. */
     near((float)statistics_apart(&s), 2);
     /* The next averaging replaces the stored relative distance. */
     term_of(&s, 0.25, 4, 3);
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
-    /* Each distance is divided by this end's own value of the same exchange: 2/1 and 4/100. */
+    /* The distance of each exchange is divided by this end's own value in it: 2/1 and 4/100. */
     term_of(&s, 0.25, 1, -1);
     term_of(&s, 0.25, 100, 104);
     near((float)statistics_apart(&s), 2);
@@ -456,7 +461,8 @@ static void local_step(struct cluster *c, int i)
 {
     for (size_t k = 0; k < N; k++) {
         float was = c->x[i][k];
-        float v = expf(3 * (float)rng_normal(&c->rng)); /* Most values are between e^-9 and e^9. */
+        /* Nearly all of these random values are between e^-9 and e^9. */
+        float v = expf(3 * (float)rng_normal(&c->rng));
         if (!c->s[i].nonnegative[k] && rng_below(&c->rng, 2) == 0)
             v = -v;
         c->x[i][k] = was + 0.3f * (v - was);

@@ -111,8 +111,8 @@ static void test_blurred(void **state)
         /* Rounds between the start of the second measurement (window) and the reports of both
          * children. */
         uint64_t rounds;
-        /* Sketch of this peer's model in the second window, whose first float is not 0. In the
-         * first window that float is 1. */
+        /* First float of the sketch of this peer's model in the second measurement. In the first
+         * measurement that float is 1. */
         float model;
         bool sharp;
     } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};

@@ -132,7 +132,8 @@ static void test_stops_where_it_fits(void **state)
                 look(&u, tight(k), drift);
             assert_int_equal(u.floor, k);
             for (int i = 0; i < 100; i++)
-                /* Level k + 1 takes 91 % of the budget, so the floor must not rise to it. */
+                /* The deltas of codec level k + 1 take 91 % of the time budget, so the floor (which
+                 * rises only up to 80 %) must not rise to that level. */
                 look(&u, tight(k + 1), drift);
             assert_int_equal(u.floor, k);
             look(&u, over(k), drift);
@@ -142,8 +143,8 @@ static void test_stops_where_it_fits(void **state)
         }
 }
 
-/* A level that does not fit the budget has a price: its time relative to the budget, averaged over
- * the last measurements. */
+/* The price of a codec level whose deltas take longer than the time budget is their time divided by
+ * the budget, averaged over the last measurements. */
 static void test_prices(void **state)
 {
     struct uplink u;
@@ -154,7 +155,8 @@ static void test_prices(void **state)
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         /* Before the first measurement the prices of all codec levels are 1. */
         assert_true(price[i] == 1);
-    look(&u, 32, 3); /* The budget is the time that 32 bytes take. */
+    /* The time budget of a delta is the time in which the link carries 32 bytes. */
+    look(&u, 32, 3);
     uplink_prices(&u, price);
     for (int i = 0; i < CODEC_LEVELS_RUNGS; i++)
         assert_true(fabs(price[i] - fmin(fmax(1, u.bytes[i] / 32), UPLINK_PRICE_MOST)) < 1e-12);
@@ -168,8 +170,8 @@ static void test_prices(void **state)
     assert_true(price[3] == 1 && price[4] == 1);
     begin(&u);
     look(&u, 1e9, 3);
-    /* The sent codec level has changed from 3 to 2. This measurement still includes bursts of
-     * level 3, so it does not change the prices of the levels. */
+    /* The sent codec level has changed from 3 to 2. This measurement still includes bursts of level
+     * 3, so it does not change the prices of the levels (time relative to the budget). */
     look(&u, 8, 2);
     uplink_prices(&u, price);
     assert_true(price[3] == 1 && price[4] == 1);
@@ -246,12 +248,12 @@ static void test_flapping_link(void **state)
         assert_true(pause <= UPLINK_WAIT_MOST + UPLINK_UP + UPLINK_DOWN);
         last = pause;
     }
-    /* The link is fast now, so the level is tried again and kept. */
+    /* The link is fast from now on, so the denser codec level is tried again and kept. */
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* The level was kept for a long time. After the next fall of the floor, the wait before a new
-     * trial of the level is therefore as short as after the first fall. */
+    /* The codec level was kept for a long time. If the floor falls below it again, the level is
+     * therefore tried again after as short a wait as the first time. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);

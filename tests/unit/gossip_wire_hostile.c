@@ -436,7 +436,8 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
     ask = (struct wire_model_req){1, WIRE_PIECE_LAYERS, 1};
     assert_true(check_sound(buffer, wire_put_model_req(buffer, CAP, &ask)));
-    ask.key = 0; /* A request for sketches needs a key. */
+    /* A request for sketches must have a key other than 0, with which the sketches are drawn. */
+    ask.key = 0;
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
     m = (struct wire_model){.round = 1, .piece = WIRE_PIECE_LAYERS, .payload = {raw, 4}};
     assert_refused(buffer,

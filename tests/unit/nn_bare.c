@@ -17,7 +17,7 @@ static struct reader reader_of(const struct rows_format *f, const char *kind, en
 }
 
 /* CSV rows without labels are recognised by their number of cells, or because the caller says so.
- * Both are tested with and without a header. */
+ * Both cases are tested with and without a header. */
 static void test_csv(void **state)
 {
     (void)state;

@@ -154,8 +154,8 @@ static void test_out(void **state)
     with_all(outs);
 }
 
-/* Checks the transform of the output gradient, `A dY A^T`. Elements of which exactly one index is 3
- * have the opposite sign. */
+/* Checks the transform of the output gradient: it is `A dY A^T`, except that elements with exactly
+ * one index of 3 have the opposite sign. */
 static void gradient(const struct winograd_kernels *kernels)
 {
     struct winograd_strip s = strip();

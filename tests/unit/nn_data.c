@@ -294,7 +294,7 @@ static void test_idx(void **state)
     /* A data kind without mean and deviation, as in runs of older versions, has the mean 0.5. */
     assert_float_equal(d.test.mean[0], 0.5, 0);
     data_close(&d);
-    /* The mean and deviation of the data kind are used, even if the files have others. */
+    /* The mean and deviation of the data kind are used, even if those of the files differ. */
     r.kind = "idx/1x2x3/10/0.2000~0.4000";
     assert_int_equal(data_open(&d, &r, error), 0);
     assert_string_equal(d.test.kind, r.kind);

@@ -72,7 +72,8 @@ static void test_textbook(void **state)
 
 /* ---- several local steps, and a learning rate that changes ---- */
 
-/* x(t+1) = W y(t) + beta (x(t) - x(t-1)), where y(t) is the model after the local steps. */
+/* DecentLaM in one formula: x(t+1) = W y(t) + beta (x(t) - x(t-1)), where W is the mixing matrix,
+ * beta the momentum, and y(t) the model after the local steps. */
 static void as_heavy_ball(const struct optimiser *o, uint32_t most)
 {
     static struct peer p[PEERS];

@@ -80,7 +80,7 @@ static inline void *gradient_alloc(size_t n, size_t size)
     return p;
 }
 
-/* Sets n floats and the slack behind them to NaN. */
+/* Sets n floats and the LAYER_SLACK unused floats behind them to NaN. */
 static inline void gradient_poison(float *f, size_t n)
 {
     for (size_t i = 0; i < n + LAYER_SLACK; i++)
@@ -318,8 +318,8 @@ static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t 
     free(grad);
 }
 
-/* If d_in and d_with are NULL, the gradients of the parameters have the same bits as with these
- * outputs. */
+/* If d_in and d_with are NULL, the gradients of the parameters have the same bits as when the layer
+ * also computes these two. */
 static inline void gradient_check_alone(struct gradient_bed *b)
 {
     float *grad = gradient_floats(b->grad.n);

@@ -248,7 +248,7 @@ static inline void sequence_check_causal(struct layer l, uint32_t n, size_t t)
         else
             same += equal;
     }
-    /* Most outputs after time t must have changed. */
+    /* The inputs after time t have changed, so most outputs after time t must have changed, too. */
     assert_true(same < b.n_out / 10 + 1);
     free(before);
     sequence_close(&b);

@@ -55,7 +55,7 @@ static void test_standard(void **state)
     data_close(&d);
 }
 
-/* Held-out rows do not influence the means of the columns. They are scaled by the statistics of the
+/* Held-out rows do not influence the means of the columns, and are scaled by the statistics of the
  * training rows. */
 static void test_share(void **state)
 {

@@ -160,7 +160,7 @@ static void test_no_notation(void **state)
 }
 
 /* All columns of a file together determine the decimal mark, but each column has its own unit, such
- * as %. A first row of such numbers is data, not a header. */
+ * as %. A first row of numbers with units is data, not a header. */
 static void test_notations_of_a_file(void **state)
 {
     (void)state;

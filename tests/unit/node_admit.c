@@ -141,8 +141,8 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* An admitted member relays the record of the same peer. The node ignores the expiry of the
-         * certificate in a relayed record, and checks everything else. */
+        /* An admitted member relays the record of this peer (STRANGER). The node ignores the expiry
+         * of the certificate in a relayed record, and checks everything else. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};

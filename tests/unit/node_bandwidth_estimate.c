@@ -6,7 +6,8 @@
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/exchange/codec_levels.h"
-#include "peer/node/state.h" /* The test reads the prices of the codec levels. */
+/* The test reads the prices of the codec levels (their time relative to the bandwidth budget). */
+#include "peer/node/state.h"
 
 enum {
     LOW_ID = 0x10,
@@ -34,7 +35,7 @@ static struct lone *training_with(uint32_t n_actors, enum node_uplink uplink, do
     return w;
 }
 
-/* Reports that the link to actor `who` has carried bursts at this rate. 0: no report. */
+/* Reports that the link to simulated peer `who` has carried bursts at this rate. 0: no report. */
 static void carry(struct lone *w, uint32_t who, double bytes_per_s)
 {
     struct node_event ev = {

@@ -43,8 +43,8 @@ static bool fails(struct lone *w, uint32_t who, enum node_why why)
     return true;
 }
 
-/* The peer with this id answers the node's running call to actor `who`. Returns the number of the
- * new link. */
+/* The peer with the identity `id` accepts the connection that the node is dialling to peer `who`.
+ * Returns the number of the new link. */
 static uint32_t answers(struct lone *w, uint32_t who, const uint8_t *id)
 {
     uint32_t tag = 0, number = w->n_links++;
@@ -70,7 +70,7 @@ static void test_refused_is_told_at_both_ends(void **state)
     lone_run(w, 2 * SECOND);
     assert_string_equal(call_to(w, 0, &tag), w->actor[0].record.address[0]);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
-    /* A single failed call is not reported to the member, which may be restarting. */
+    /* A single failed dial is not reported to the member, which may be restarting. */
     assert_int_equal(w->actor[0].n_callback, 0);
     lone_run(w, 2 * SECOND);
     assert_true(fails(w, 0, NODE_WHY_REFUSED));
@@ -123,7 +123,7 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* If another peer answers at a member's announced address, the call must count as failed, and the
+/* If another peer answers at a member's announced address, the dial must count as failed, and the
  * member must be told why. The node itself answers if the member has announced 127.0.0.1. */
 static void test_another_peer_answers(void **state)
 {
@@ -142,7 +142,7 @@ static void test_another_peer_answers(void **state)
     lone_close(w);
 }
 
-/* Some failed calls show nothing about the address, for example if the other peer has no room for
+/* Some failed dials show nothing about the address, for example if the other peer has no room for
  * the session or is slow. The node does not report these to the member. */
 static void test_what_does_not_tell(void **state)
 {

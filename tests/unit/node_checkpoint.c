@@ -170,8 +170,8 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_close(r.c);
 }
 
-/* A neighbour announces a checkpoint that checkpoint_word() rejects. Only a peer that was asked to
- * stop follows the announcement. After checkpoint_cancel() no checkpoint is due. */
+/* A node ignores a checkpoint step that checkpoint_word() rejects, unless the node was asked to
+ * stop. After checkpoint_cancel() no checkpoint is due. */
 static void test_rejected_words_count_at_an_end(void **state)
 {
     struct rig r = {0};

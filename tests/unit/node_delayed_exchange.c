@@ -12,8 +12,8 @@ enum { SECOND = 1000 * 1000, MADE = 10 /* Step at which this peer's delta was ma
 
 static const double matters2 = 1e-6;
 
-/* Returns an edge with ten exchanges, on which this peer's last delta left little of its change
- * unsent. */
+/* Returns an edge with ten exchanges. This peer's last delta on it left little of the model's
+ * change unsent. */
 static struct edge mixed_ten(struct packet_pool *pool)
 {
     struct edge e = {.n_exchanges = 10};

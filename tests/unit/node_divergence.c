@@ -136,7 +136,8 @@ static void test_small_batches(void **state)
     divergence_init(&v);
     for (uint64_t i = 0; i < 5000; i++)
         divergence_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4, 0);
-    /* Only some losses are large, such as the last one: 30. */
+    /* Every 40th loss is 30, also the last one, and the others are 0.05: a few bad batches do not
+     * count. */
     assert_false(divergence_learnt_nothing(&v, 2.3026, &untested, why));
     for (uint64_t i = 5000; i < 6500; i++)
         divergence_loss(&v, i, 2.305, 4, 0);
@@ -241,7 +242,8 @@ static void test_short(void **state)
     assert_true(divergence_ran_away(&v, why));
     assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
     divergence_init(&v);
-    /* The later losses, 0.9, exceed three times 0.01, but not 0.01 + 1 nat. */
+    /* The later losses, 0.9, exceed three times the first loss, 0.01, but not 0.01 + 1 nat, so the
+     * run has not diverged. */
     losses(&v, 0, 10, 0.01);
     losses(&v, 10, 19, 0.9);
     assert_false(divergence_ran_away(&v, why));
@@ -259,7 +261,7 @@ static void test_joined_late(void **state)
     assert_false(divergence_ran_away(&v, why));
 }
 
-/* A shard with one label is learnt within ten rounds. Its loss rises again when the models are mixed,
+/* A shard with one label is learnt within ten rounds. Its loss rises again when models are mixed,
  * which is not a divergence if the loss stays near that of guessing. A trained model that begins
  * with a low loss gets no such allowance. */
 static void test_one_label(void **state)
@@ -300,10 +302,12 @@ static void test_distance(void **state)
         {1, 5, 0.9, 950, false},
         {1, 5, 1.1, 950, true},
         {1, 5, 1.1, 900, true},
-        {1, 5, 1.1, 899, false},        /* Round 899 of 1000 is not in the last tenth. */
+        /* Round 899 of 1000 is before the last tenth of the run, so its distance does not count. */
+        {1, 5, 1.1, 899, false},
         {1, 5, 1.1, 1000, true},        /* Round 1000 is the beginning of the consensus phase. */
         {1, 5, (double)NAN, 950, true}, /* The norm of the mean model is not known. */
-        /* The distance 5 is less than three times 2, the largest distance of the third quarter. */
+        /* The distance 5 is less than three times 2, the largest distance in the third quarter of
+         * the run. */
         {2, 5, 1.1, 950, false},
         {(double)NAN, 5, 1.1, 950, false},
         {0, 0, (double)NAN, 950, false},
@@ -314,7 +318,8 @@ static void test_distance(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct divergence v = begun_at(2.3);
         divergence_drift(&v, row[i].half, 0.1, 600, 1000);
-        /* A smaller distance in the third quarter has no effect, because the largest one counts. */
+        /* A smaller distance in the third quarter of the run has no effect, because the largest one
+         * counts. */
         divergence_drift(&v, row[i].half / 2, 0.1, 700, 1000);
         divergence_drift(&v, 0.01, 0.1, 499, 1000);
         divergence_drift(&v, 99, 0.1, 750, 1000);

@@ -54,7 +54,7 @@ static void test_cost(void **state)
             assert_true(n > 0 || rounds == 1 || trained < EVALUATION_LEAST / 0.06);
             assert_true(n <= EVALUATION_PARTS - 1);
         }
-    /* A number of training samples per round of 0 means that the number is not known. */
+    /* 0 training samples per round mean that the number is not known. */
     assert_int_equal(evaluation_plan(1000, 0).parts, 1);
 }
 

@@ -202,8 +202,8 @@ static void test_evaluation(void **state)
     assert_int_equal(get("accuracy_round", FIGURE_PYTHON).is, FIGURE_IS_WHOLE);
 }
 
-/* Without a drift estimate, its round is unknown. Prometheus gets no round before the run has
- * begun. */
+/* Without a drift estimate, the round of the estimate is unknown. Prometheus gets no round before
+ * the run has begun. */
 static void test_rounds(void **state)
 {
     (void)state;

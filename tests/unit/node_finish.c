@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double TARGET = 0.1; /* Default of world.target. */
+/* Default of world.target, the largest consensus distance that a certificate may have. */
+static const double TARGET = 0.1;
 
 enum {
     PATIENCE_US = 30 * 1000 * 1000,
@@ -21,7 +22,8 @@ enum {
     QUEUE = 4096,
     MESSAGE_MAX = 16384,
     MODEL = 8,
-    ROUNDS_MAX = 3 /* Value of finish_view.max_rounds. */
+    /* finish_view.max_rounds: rounds of mixing after which the coordinator may abort an attempt. */
+    ROUNDS_MAX = 3
 };
 
 /* A message that was sent and has not arrived yet. */
@@ -45,7 +47,9 @@ struct peer
     bool stores;
     uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
     bool stored;       /* True: an earlier process of this peer had frozen its model. */
-    float covered;     /* Model of the process that the certificate covers. 0: none so far. */
+    /* Value of the certified model, if a certificate covers this process. 0: no certificate so
+     * far. */
+    float covered;
     /* The peer's promise (its ballot and proposal) on disk. full: the disk is full, so that no
      * promise can be stored. */
     size_t n_promise;
@@ -261,7 +265,7 @@ static void connect(struct world *w, uint32_t a, uint32_t b)
     finish_link_up(q->finish, w->link[a][b]);
 }
 
-/* Lets peer i mix again if its attempt was aborted. */
+/* Lets peer i mix again if its attempt to finish was aborted. */
 static void follow(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
@@ -606,9 +610,9 @@ static void test_absent_peer_learns_the_abort(void **state)
     }
 }
 
-/* The last attempt must not be aborted: its certificate has a distance above the target. If a
- * member has ended outside the target, no attempt may be aborted, because that member no longer
- * mixes. */
+/* The last attempt to finish must not be aborted: its certificate has a distance above the target.
+ * If a member has ended outside the target, no attempt may be aborted, because that member no
+ * longer mixes. */
 static void test_attempts_are_limited(void **state)
 {
     (void)state;
@@ -764,7 +768,8 @@ static void test_member_that_exited_does_not_delay_the_end(void **state)
     close_world(&w);
 }
 
-/* A restarted process must continue in the attempt that its stored promise names. */
+/* A restarted process must continue in the attempt that its stored promise (ballot and proposal)
+ * names. */
 static void test_restart_keeps_the_attempt(void **state)
 {
     (void)state;
@@ -786,7 +791,7 @@ static void test_restart_keeps_the_attempt(void **state)
 }
 
 /* A peer that cannot store or read its promise (its stored ballot and proposal) must send no ASK
- * message. Its answers to ASK messages must contain no vote. */
+ * message. Its answers to ASK messages must contain no vote for a ballot. */
 static void test_lost_promise_takes_the_vote(void **state)
 {
     (void)state;

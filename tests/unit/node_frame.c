@@ -223,7 +223,8 @@ static void a_limit_can_grow_and_shrink(void **state)
     frame_limit(&f, FRAME_BULK, 60);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 50, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 60);
-    frame_limit(&f, FRAME_BULK, SIZE_MAX); /* The largest limit must not overflow. */
+    /* The largest possible size limit must not overflow in a sum. */
+    frame_limit(&f, FRAME_BULK, SIZE_MAX);
     assert_int_equal(push(&f, CHANNEL_BULK, data, 10, &m), 0);
     assert_int_equal(push(&f, CHANNEL_BULK_END, data + 10, 10, &m), 1);
     assert_message(&m, FRAME_BULK, data, 20);

@@ -30,7 +30,7 @@ enum {
     OURS,
     FRIEND,
     EVIL,
-    WATCH, /* Indices of the nodes and actors in node[], key[] and known[]. */
+    WATCH, /* Indices of the nodes and simulated peers in node[], key[] and known[]. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -73,7 +73,8 @@ struct world
         uint32_t end[2];
         bool up;
     } link[LINKS];
-    uint32_t n_links, evil, watch; /* Links of the actors to the node. UINT32_MAX: none. */
+    /* Links of the simulated peers to the node. UINT32_MAX: none. */
+    uint32_t n_links, evil, watch;
     struct mail mail[PENDING];
     uint32_t first, n_mail;
     bool hung_up, violation; /* hung_up: the node ended the session of the hostile peer. */

@@ -19,8 +19,8 @@ enum {
     LONE_MAIL = 4096,
     LONE_NOTES = 512,
     LONE_STEP_US = 20 * 1000,
-    /* First byte of the node's identity. The first byte of an actor's identity may be smaller or
-     * larger, as the test requires. */
+    /* First byte of the node's identity. The first byte of a simulated peer's identity may be
+     * smaller or larger, as the test requires. */
     LONE_OURS_FIRST = 0x80,
     NO_LINK = -1
 };
@@ -29,23 +29,26 @@ struct lone_actor
 {
     uint8_t id[WIRE_ID_BYTES];
     struct record record;
-    int link;     /* Number of the actor's link with the node. NO_LINK: none. */
-    bool answers; /* The actor accepts dials of the node. */
-    /* The actor accepts dials only at the address with this index in its record. */
+    int link;     /* Number of the simulated peer's link with the node. NO_LINK: none. */
+    bool answers; /* The simulated peer accepts dials of the node. */
+    /* The simulated peer accepts dials only at the address with this index in its record. */
     uint32_t nth;
-    bool follows; /* The actor behaves as an honest peer. false: it is silent. */
-    bool goes_on; /* The actor does not finish when the node does. */
-    /* Number of rounds that the actor has done according to its HELLO. 0: the run has not begun. */
+    bool follows; /* The simulated peer behaves as an honest peer. false: it is silent. */
+    bool goes_on; /* The simulated peer does not finish when the node does. */
+    /* Number of rounds that the simulated peer has done according to its HELLO. 0: the run has not
+     * begun. */
     uint64_t started;
-    uint64_t ahead; /* Number of rounds that is added to the run_round of the actor's messages. */
-    bool lies;      /* The actor's next delta has a wrong replica hash. */
-    bool blind;     /* The actor sends no sketches. */
-    /* The actor confirms, when the node asks it, that it has just heard another member. */
+    /* Number of rounds that is added to the run_round of the simulated peer's messages. */
+    uint64_t ahead;
+    bool lies;  /* The simulated peer's next delta has a wrong replica hash. */
+    bool blind; /* The simulated peer sends no sketches. */
+    /* If the node asks the simulated peer about a silent member, this peer confirms that it has
+     * just heard that member. */
     bool vouches;
     uint64_t nonce;
-    /* Counts of the messages that the node sent to the actor. */
+    /* Counts of the messages that the node sent to the simulated peer. */
     uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
-    struct record told; /* The node's own record, as the actor received it last. */
+    struct record told; /* The node's own record, as the simulated peer received it last. */
     bool told_finished; /* The node has announced that its model is final. */
     bool told_trained;  /* The node has announced the end of its training. */
     bool told_stalled;  /* The node has announced that its worker hangs. */
@@ -54,34 +57,38 @@ struct lone_actor
      * in the last message. */
     uint32_t n_moments;
     struct record moments_of;
-    uint32_t n_refused;            /* Number of times that the node refused the actor. */
-    struct wire_refused refused;   /* The last REFUSED message. */
-    uint32_t n_callback;           /* Number of CALLBACK messages that the actor received. */
-    struct wire_callback callback; /* The last CALLBACK message. */
-    uint32_t n_finish;             /* Number of FINISH messages that the actor received. */
-    /* Number of HEARD messages that the actor received. With HEARD the node says that it has
-     * recently received something from another member. */
+    uint32_t n_refused;          /* Number of times that the node refused the simulated peer. */
+    struct wire_refused refused; /* The last REFUSED message that the simulated peer received. */
+    uint32_t n_callback;         /* Number of CALLBACK messages that the simulated peer received. */
+    /* The last CALLBACK message that the simulated peer received. */
+    struct wire_callback callback;
+    uint32_t n_finish; /* Number of FINISH messages that the simulated peer received. */
+    /* Number of HEARD messages that the simulated peer received. With HEARD the node says that it
+     * has recently received something from another member. */
     uint32_t n_heard;
-    /* Number of BEAT messages that the actor received before the delta of their step. */
+    /* Number of BEAT messages that the simulated peer received before the delta of their step. */
     uint32_t n_early;
-    uint64_t beat; /* Step in the last BEAT message. */
-    /* The node has told the actor that an earlier process of the actor was an initial member. */
+    uint64_t beat; /* Step in the last BEAT message that the simulated peer received. */
+    /* The node has told the simulated peer that an earlier process of this peer was an initial
+     * member. */
     bool reminded;
-    bool told_others;       /* The node has sent the actor records of other members. */
-    uint32_t n_accusations; /* Number of accusations that the node sent against actor 1. */
+    bool told_others; /* The node has sent records of other members to the simulated peer. */
+    /* Number of accusations that the node sent against simulated peer 1. */
+    uint32_t n_accusations;
     struct wire_edge edge;
-    /* delta: the last delta that the actor received. first: the first one of the edge's last
-     * epoch. */
+    /* delta: the last delta that the simulated peer received. first: the first one of the edge's
+     * last epoch. */
     struct wire_delta delta, first;
     /* Tags of the node's last sketch in training and its first sketch after training. */
     uint64_t window[2];
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
-    uint32_t model_piece; /* Number of the model piece in the last MODEL message to the actor. */
+    /* Number of the model piece in the last MODEL message to the simulated peer. */
+    uint32_t model_piece;
     /* Key with which the sketches in the last MODEL message were drawn. 0: no sketches. */
     uint64_t model_key;
-    uint8_t last[8192]; /* Payload of the last delta that the actor received. */
+    uint8_t last[8192]; /* Payload of the last delta that the simulated peer received. */
     size_t n_last;
 };
 
@@ -110,13 +117,13 @@ struct lone
         uint32_t link;
         uint8_t *bytes;
         size_t n;
-    } mail[LONE_MAIL]; /* Messages of the node that the actors have not received yet. */
+    } mail[LONE_MAIL]; /* Messages of the node that the simulated peers have not received yet. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
     char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
     bool deaf;                             /* The node's dials get no answer at all. */
     bool no_route; /* True: dials that fail do so because there is no route to the host. */
-    /* True: every address that belongs to no actor is an address of the node itself. */
+    /* True: every address that belongs to no simulated peer is an address of the node itself. */
     bool alone;
     bool over, wrote_model;
     /* slow_disk: the result of storing the model is not reported yet. full_disk: storing fails. */
@@ -254,7 +261,7 @@ static inline int64_t lone_clock(void)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
-/* Opens a session with an actor. Returns the number of its link. */
+/* Opens a session with a simulated peer. Returns the number of its link. */
 static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, uint32_t tag)
 {
     int number = (int)w->n_links++;
@@ -304,8 +311,8 @@ static inline void lone_put_mail(struct lone *w, const struct node_send *s)
     w->mail[at].n = s->n_head + n_body;
 }
 
-/* Returns the actor with this address, and stores the index of the address among the actor's
- * addresses in *nth. LONE_ACTORS: no actor has the address. */
+/* Returns the simulated peer that has this address, and stores the index of the address among those
+ * of this peer in *nth. LONE_ACTORS: no such peer. */
 static inline uint32_t lone_at(const struct lone *w, const char *address, uint32_t *nth)
 {
     for (uint32_t i = 0; i < w->n_actors; i++)

@@ -239,7 +239,7 @@ static void test_own_stop(void **state)
 }
 
 /* A neighbour is silent, but other members report that it is alive, so its edge still belongs to
- * the graph. A consensus distance without that neighbour would not be one of all members, so the
+ * the graph. A consensus distance without that neighbour would not describe all members, so the
  * node reports no new distance. */
 static void test_no_figure_without_a_neighbour(void **state)
 {
@@ -259,8 +259,8 @@ static void test_no_figure_without_a_neighbour(void **state)
     lone_close(w);
 }
 
-/* Actor 0 relays a new record of actor 1. The node cannot reach actor 1 and has accused it. Returns
- * the time until the node accuses actor 1 again, in microseconds. */
+/* Simulated peer 0 relays a new record of peer 1. The node cannot reach peer 1 and has accused it.
+ * Returns the time until the node accuses peer 1 again, in microseconds. */
 static int64_t believed_us(struct lone *w)
 {
     struct record *r = &w->actor[1].record;

@@ -80,7 +80,7 @@ static void test_address_is_learnt(void **state)
 
 /* ---- accusations ---- */
 
-/* Actor 0 sends the node an accusation, which says that actor 1 is silent. */
+/* Simulated peer 0 sends the node an accusation, which says that peer 1 is silent. */
 static void accuse(struct lone *w)
 {
     uint8_t out[1024], msg[2048];
@@ -199,8 +199,8 @@ static void test_no_edge_before_one_run(void **state)
             w->actor[i].answers = w->actor[i].follows = false;
         w->run.min_peers = 3;
         lone_open(w);
-        /* The two actors' HELLO messages name different runs. `who` is the actor whose run the node
-         * does not take. */
+        /* The two simulated peers' HELLO messages name different runs. `who` is the peer whose run
+         * the node does not take. */
         uint32_t who = node_dials ? 1 : 0;
         struct run other = w->run;
         other.seed++;
@@ -218,9 +218,9 @@ static void test_no_edge_before_one_run(void **state)
     }
 }
 
-/* The node has taken the run that actor 1 has begun. It does not give that run up for the run of
- * actor 0, whichever end dialled, even if the session with actor 1 is lost. If actor 1 has left, no
- * member has begun its run, so the node takes the run of actor 0. */
+/* The node has taken the run that simulated peer 1 has begun. It does not give that run up for the
+ * run of peer 0, whichever end dialled, even if the session with peer 1 is lost. If peer 1 has
+ * left, no member has begun its run, so the node takes the run of peer 0. */
 static void test_run_that_another_has_begun(void **state)
 {
     (void)state;

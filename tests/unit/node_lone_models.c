@@ -45,7 +45,7 @@ static void test_orders(void **state)
     lone_close(w);
 }
 
-/* Reconnects actor 1 as an observer. Returns the number of the new link. */
+/* Reconnects simulated peer 1 as an observer. Returns the number of the new link. */
 static int becomes_observer(struct lone *w)
 {
     uint8_t out[64];
@@ -139,11 +139,13 @@ static void observer_waits(bool early)
         orders_layers(w, 1, round, 5);
     orders(w, 0, 0);
     lone_run(w, SECOND / 2);
-    /* The node waits in lock step for actor 0, so no job runs and the round does not advance. */
+    /* The node waits in lock step for simulated peer 0, so no job runs and the round does not
+     * advance. */
     assert_true(w->work_us == 0 && lone_progress(w).round == round);
     assert_int_equal(w->actor[0].n_model, 1);
     assert_int_equal(a->n_model, 0);
-    lone_run(w, 20 * SECOND); /* After 20 s the node no longer waits for the silent actor 0. */
+    /* After 20 s the node no longer waits for the silent simulated peer 0. */
+    lone_run(w, 20 * SECOND);
     assert_int_equal(a->n_model, 1);
     assert_int_equal(a->model_round, round);
     lone_close(w);
@@ -188,7 +190,7 @@ static void test_order_between_jobs(void **state)
     assert_int_equal(w->actor[0].n_model, 0);
     uint64_t steps = w->n_steps;
     lone_run(w, 2 * SECOND);
-    /* In lock step the node waits for the actors, so no further job runs. */
+    /* In lock step the node waits for the simulated peers, so no further job runs. */
     assert_true(w->work_us == 0 && w->n_steps <= steps + 1);
     assert_int_equal(w->actor[0].n_model, 1);
     lone_close(w);
@@ -204,7 +206,8 @@ static void test_model_of_its_round(void **state)
     const struct segment *segment;
     size_t n_segments, n;
     float before[LONE_DIM];
-    /* Local steps no longer change the model, so the node and the actors have equal models. */
+    /* Local steps no longer change the model, so the node and the simulated peers have equal
+     * models. */
     w->pull = 0;
     lone_run(w, SECOND);
     memcpy(before, node_model(w->node, &segment, &n_segments, &n), sizeof before);

@@ -31,8 +31,8 @@ static uint64_t rounds_in(struct lone *w, int64_t us)
 
 /* ---- step announcements ---- */
 
-/* Neighbours claim to be 500 rounds ahead, so the node advances without doing these rounds. They
- * count as skipped if the node was training, but not if it has just joined (at_once). */
+/* Neighbours claim to be 500 rounds ahead, so the node advances without doing these rounds. Such
+ * rounds count as skipped if the node was training, but not if it has just joined (at_once). */
 static void test_rounds_add_up(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void test_beats_let_us_go_on(void **state)
             lone_beat(w, 0, round - 5);
         }
         lone_run(w, 500 * MS);
-        /* The node may already have done one more step than was announced. */
+        /* The node may already be one step past the step that its neighbours announced. */
         uint64_t now = lone_progress(w).round;
         assert_true(now == round + 10 || now == round + 11);
         lone_close(w);
@@ -148,9 +148,9 @@ static void test_beat_after_silence(void **state)
 
 /* ---- workers that hang ---- */
 
-/* Actor 1 still responds, but its worker runs one job for longer than the straggler timeout (busy),
- * or it sends no deltas for three times as long. In both cases the node continues without it, and
- * waits for it again after it has recovered. */
+/* Simulated peer 1 still responds, but its worker runs one job for longer than the straggler
+ * timeout (busy), or it sends no deltas for three times as long. In both cases the node continues
+ * without it, and waits for it again after it has recovered. */
 static void test_stuck_neighbour(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
     lone_run(w, SECOND);
 }
 
-/* Returns whether the node continues its rounds while actor 1 does not answer. */
+/* Returns whether the node continues its rounds while simulated peer 1 does not answer. */
 static bool goes_on(struct lone *w)
 {
     w->actor[1].follows = false;
@@ -298,8 +298,9 @@ static bool goes_on(struct lone *w)
     return on;
 }
 
-/* Actor 1 is away again and again, either without a session or silent. The node then does not wait
- * for it until it has been stable for a while. A single short absence has no such effect. */
+/* Simulated peer 1 is away again and again, either without a session or silent. The node then
+ * does not wait for it until it has been stable for a while. A single short absence has no such
+ * effect. */
 static void test_flapping(void **state)
 {
     (void)state;
@@ -387,7 +388,7 @@ static void test_held_peer_mixes(void **state)
     for (int settles = 0; settles < 2; settles++) {
         struct lone *w = new_world(4, settles ? 100 : ROUNDS);
         w->run.final_drift = 1e-3;
-        /* Actor 0 sends no sketches, without which the consensus phase cannot end. */
+        /* Simulated peer 0 sends no sketches, without which the consensus phase cannot end. */
         w->actor[0].blind = true;
         lone_open(w);
         lone_run(w, 15 * SECOND);
@@ -504,8 +505,8 @@ static void test_no_end_by_old_word(void **state)
     lone_close(w);
 }
 
-/* Actor 1 has finished, so a distance over all members can no longer be measured. The node ends its
- * consensus phase at once and does not wait for minutes. */
+/* Simulated peer 1 has finished, so a distance over all members can no longer be measured. The node
+ * ends its consensus phase at once and does not wait for minutes. */
 static void test_end_after_another(void **state)
 {
     (void)state;
@@ -528,8 +529,8 @@ static uint32_t state_with(struct lone *w, uint32_t who)
     return e != NULL ? e->state : EDGE_CLOSED;
 }
 
-/* A relayed record says that actor 1 has finished. If actor 1 has no session, the edge to it ends
- * at once. Otherwise the node waits for an announcement of actor 1 itself while deltas still
+/* A relayed record says that simulated peer 1 has finished. If peer 1 has no session, the edge to
+ * it ends at once. Otherwise the node waits for an announcement of peer 1 itself while deltas still
  * arrive. */
 static void test_finished_by_record(void **state)
 {
@@ -616,7 +617,7 @@ static void test_waits_for_initial_members(void **state)
     lone_close(w);
 }
 
-/* As actor 0, sends the node a model that belongs to round `round`. */
+/* As simulated peer 0, sends the node a model that belongs to round `round`. */
 static void send_model(struct lone *w, uint64_t round)
 {
     uint8_t out[8192];

@@ -96,8 +96,8 @@ static void test_rounds_are_caught_up(void **state)
     lone_close(w);
 }
 
-/* Actor 0 reports that it is 500 rounds ahead, and actor 1 is in step with the node. The node must
- * skip no round, because it must not believe a single claim. */
+/* Simulated peer 0 reports that it is 500 rounds ahead, and peer 1 is in step with the node. The
+ * node must skip no round, because it must not believe a single claim. */
 static void test_one_word_skips_nothing(void **state)
 {
     (void)state;

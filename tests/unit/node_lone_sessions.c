@@ -4,7 +4,7 @@
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0 };
 
-/* Returns a node in training, with actor 0 as neighbour. The id of actor 0 begins with
+/* Returns a node in training, with simulated peer 0 as neighbour. The id of peer 0 begins with
  * `first_id`. */
 static struct lone *training_with(uint8_t first_id)
 {
@@ -187,8 +187,8 @@ static void test_names_are_resolved_again(void **state)
 
 /* ---- dialling ---- */
 
-/* Returns how often the node dials actor 0 in 12 s, if actor 0 ends each session at once. violates:
- * each session ends after a protocol violation. */
+/* Returns how often the node dials simulated peer 0 in 12 s, if peer 0 ends each session at once.
+ * violates: each session ends after a protocol violation. */
 static uint32_t calls(bool violates)
 {
     struct lone *w = training_with(HIGH_ID);

@@ -33,7 +33,7 @@ static void test_figure_of_training(void **state)
         while (lone_progress(w).round < ROUNDS - 10)
             lone_run(w, LONE_STEP_US);
 
-        /* blind: the actor sends no more sketches, so no measurement of the distance is
+        /* blind: the simulated peer sends no more sketches, so no measurement of the distance is
          * completed. */
         w->actor[0].blind = blind;
         run_to_phase(w, NODE_CONSENSUS);
@@ -45,8 +45,8 @@ static void test_figure_of_training(void **state)
 }
 
 /* If no measurement of the distance is completed, the consensus phase must end after 64 rounds per
- * member, not after a certain time. n_made_up: number of members that only actor 0 has reported,
- * which must not prolong the phase. */
+ * member, not after a certain time. n_made_up: number of members that only simulated peer 0 has
+ * reported, which must not prolong the phase. */
 static void stall_waits_for_windows(uint32_t n_made_up)
 {
     struct lone *w = new_world(ROUNDS);
@@ -70,7 +70,8 @@ static void stall_waits_for_windows(uint32_t n_made_up)
         snprintf(r.address[0], sizeof r.address[0], "10.9.0.%u:7100", i);
         lone_tell(w, 0, r);
     }
-    /* Rounds become slow: 64 rounds per member now take longer than 30 s. */
+    /* Rounds become slow, so that the limit of the consensus phase, 64 rounds per member, now takes
+     * longer than 30 s. */
     w->step_us = SECOND / 4;
     lone_run(w, 35 * SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
@@ -137,8 +138,8 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    /* The neighbour announces steps that are lower by ROUNDS / 4. `ahead` is added modulo 2^64, so
-     * it can be negative. */
+    /* The neighbour announces steps that are too low by ROUNDS / 4. `ahead` is unsigned and added
+     * modulo 2^64, so this large value acts as -ROUNDS / 4. */
     a->ahead = UINT64_MAX - ROUNDS / 4 + 1;
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);

@@ -1,4 +1,4 @@
-/* tests/unit/node_lone_world.h -- one real node, whose neighbours are played by the test.
+/* tests/unit/node_lone_world.h -- one real node. The test plays its neighbours, the actors.
  *
  *        actor 0 --+
  *        actor 1 --+-- the node        events in, effects out, simulated time
@@ -15,9 +15,9 @@
 #include "tests/unit/node_due.h"
 #include "tests/unit/node_lone_driver.h"
 
-/* ---- messages of actors ---- */
+/* ---- messages of simulated peers ---- */
 
-/* Delivers a message of an actor to the node at once. */
+/* Delivers a message of a simulated peer to the node at once. */
 static inline void lone_says_on(struct lone *w, int link, const uint8_t *bytes, size_t n)
 {
     assert_true(n > 0);
@@ -73,7 +73,8 @@ static inline void lone_delta(struct lone *w, uint32_t who, const struct wire_de
     lone_says(w, who, out, head + n);
 }
 
-/* Sends the record `r`, which may have any state and incarnation, to the node as actor `teller`. */
+/* Sends the record `r`, which may have any state and incarnation, to the node as simulated peer
+ * `teller`. */
 static inline void lone_tell(struct lone *w, uint32_t teller, struct record r)
 {
     uint8_t out[4096];
@@ -82,7 +83,7 @@ static inline void lone_tell(struct lone *w, uint32_t teller, struct record r)
     lone_says(w, teller, out, wire_put_members(out, sizeof out, &m));
 }
 
-/* ---- messages to actors ---- */
+/* ---- messages to simulated peers ---- */
 
 static inline void lone_follow_edge(struct lone *w, uint32_t who)
 {
@@ -90,13 +91,14 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
     struct wire_edge m = a->edge;
     m.nonce = (a->nonce += 2) | 1;
     m.run_round += a->ahead;
-    /* An EDGE message with an odd nonce is itself an answer, so the actor does not answer it. */
+    /* An EDGE message with an odd nonce is itself an answer, so the simulated peer does not answer
+     * it. */
     if (!(a->edge.nonce & 1))
         lone_edge(w, who, m);
 }
 
-/* Answers the node's last delta as the actor `who`, which does not answer by itself (`follows` is
- * false). */
+/* Answers the node's last delta as the simulated peer `who`, which does not answer by itself
+ * (`follows` is false). */
 static inline void lone_answer(struct lone *w, uint32_t who)
 {
     struct lone_actor *a = &w->actor[who];
@@ -188,8 +190,8 @@ static inline int lone_by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sends a certificate of the run: the node and all actors with a session ended within the target,
- * and the other actors are dead. */
+/* Sends a certificate of the run: the node and all simulated peers with a session ended within the
+ * target, and the other peers are dead. */
 static inline void lone_decide(struct lone *w, uint32_t who)
 {
     struct finish_proposal p = {
@@ -341,8 +343,8 @@ static inline struct node_progress lone_progress(const struct lone *w)
     return p;
 }
 
-/* Asks the node for its status (STATUS_REQ) and returns the part about its edge to an actor. NULL:
- * no edge. */
+/* Asks the node for its status (STATUS_REQ) and returns the part about its edge to a simulated
+ * peer. NULL: no edge. */
 static inline const struct wire_status_edge *lone_edge_to(struct lone *w, uint32_t who)
 {
     uint8_t out[16];
@@ -374,8 +376,8 @@ static inline void lone_set_run(struct run *run, uint64_t rounds)
     run->final_drift = 0;
 }
 
-/* Makes a node that is not open yet, and n_actors actors. The identity of actor i begins with the
- * byte first_id + i. */
+/* Makes a node that is not open yet, and n_actors simulated peers. The identity of peer i begins
+ * with the byte first_id + i. */
 static inline struct lone *lone_new(uint32_t n_actors, uint8_t first_id, uint64_t rounds)
 {
     struct lone *w = calloc(1, sizeof *w);

@@ -90,8 +90,8 @@ static void test_broken_files(void **state)
     allow_list_close(&f);
 }
 
-/* The largest number of identities is accepted in any order, and one more is refused. So is a file
- * that is too large. */
+/* The largest number of identities is accepted in any order, and one more is refused. A file that
+ * is too large is refused, too. */
 static void test_limits(void **state)
 {
     enum { LINE = 2 * WIRE_ID_BYTES + 1 };

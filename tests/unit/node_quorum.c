@@ -195,7 +195,7 @@ static void test_who_counts(void **state)
     members_close(m);
 }
 
-/* A new member with the name of a dead one takes its place in the quorum. */
+/* A new member with the name of a dead member takes the place of the dead member in the quorum. */
 static void test_replaced(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_replaced(void **state)
     strcpy(r.name, "peer-2");
     assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
     assert_false(look(q, m, 0));
-    /* The old identity with this name is not known to be dead, so it counts, too. */
+    /* The member that had this name before is not known to be dead, so both members count. */
     expect(q, QUORUM_THERE, 5, 4);
     kill_peer(m, 2, 1);
     assert_false(look(q, m, 9 * SECOND));

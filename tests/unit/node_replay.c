@@ -108,8 +108,8 @@ static void a_bad_seal_enters_nothing(void **state)
     begin(&c, false, &t.ib, t.psk);
     channel_remember(&c, &seen);
     assert_int_equal(channel_handshake(&c, bad, CHANNEL_MSG1, out, &n), -EPROTO);
-    /* The set of known messages does not contain the genuine message 1, which begins with the
-     * ephemeral key. */
+    /* The refused message was not stored, so the genuine message 1, which has the same ephemeral
+     * key, still counts as new. */
     assert_true(replay_is_new(&seen, t.msg1));
 }
 

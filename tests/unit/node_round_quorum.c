@@ -219,7 +219,8 @@ static void test_joining(void **state)
     assert_int_equal(round_quorum_furthest(&all, 2)->round, 701);
     assert_int_equal(round_quorum_joined(&all, 704), 704);
     assert_int_equal(round_quorum_joined(&all, FAR), 701);
-    said(rounds + 1, 1); /* With only one other peer, its claim is believed. */
+    /* With only one other peer, the round that this peer claims is believed. */
+    said(rounds + 1, 1);
     assert_int_equal(round_quorum_furthest(&all, UINT32_MAX)->round, FAR);
     assert_int_equal(round_quorum_joined(&all, FAR), FAR);
     assert_null(round_quorum_furthest(&all, 0));

@@ -28,7 +28,8 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
         if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
             && strcmp(k->name, "momentum-kind") != 0)
-            /* Checks that the set() calls of this function cover every other key. */
+            /* Every key except these three must have been set above, to a value other than its
+             * default. */
             assert_string_not_equal(f.value[i], k->fallback);
     return f;
 }

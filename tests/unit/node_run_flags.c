@@ -233,8 +233,8 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* Only the first 16 characters are compared, because an error message may be "--norm: only
-         * with a --model that ...". */
+        /* Only the first 16 characters are compared, because the text after "only with" varies, for
+         * example "--norm: only with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -290,7 +290,8 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* A flag is no orphan if the flag on which it depends is given, even with a wrong value. */
+        /* A flag is no orphan (a flag without the flag on which it depends) if that other flag is
+         * given, even with a wrong value. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }
@@ -552,7 +553,8 @@ static void open_kinds_agree_with_fixed_ones(void **state)
         assert_int_equal(run_check_flags(&back, &other, error), -EINVAL);
         assert_non_null(strstr(error, "which has data=libsvm/123x2/pm"));
     }
-    /* A run description from another peer is refused if its data kind is open. */
+    /* A run description from another peer is refused if its data kind is open, so that the shape of
+     * the data is not known. */
     char changed[WIRE_RUN_MAX + 1];
     char *at = strstr(text, "libsvm/123x2/pm");
     assert_non_null(at);

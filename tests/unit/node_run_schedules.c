@@ -10,9 +10,9 @@ static void momentum_is_of_a_kind(void **state)
     static const struct
     {
         const char *flags[4][2];
-        /* Text that the error message must contain with each momentum kind. NULL: the flags are
-         * accepted. exchanged: with the kind `averaged`, and with `tracking` if the field tracking
-         * is NULL. */
+        /* Text that the error message must contain with the momentum kinds qg, decentlam, averaged
+         * and tracking. NULL: the flags are accepted. `exchanged` is for averaged, and also for
+         * tracking if the field tracking is NULL. */
         const char *qg, *decentlam, *exchanged, *tracking;
     } rows[] = {
         {{{"seed", "1"}}, NULL, NULL, NULL, NULL},

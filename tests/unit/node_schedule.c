@@ -100,8 +100,8 @@ static void test_lock_step_waits_for_the_slower(void **state)
     }
 }
 
-/* Two neighbours are two steps apart. The one ahead waits and the one behind continues, even if
- * both deltas of the exchange have arrived. */
+/* Two neighbours are two steps apart. The neighbour that is ahead waits and the other one
+ * continues, even if both deltas of the exchange have arrived. */
 static void test_a_skew_is_corrected_once(void **state)
 {
     struct schedule_edge ahead[2] = {ready(10), ready(12)}, behind[2] = {ready(12), ready(10)};
@@ -196,7 +196,8 @@ static void test_who_is_alone_keeps_the_pace(void **state)
             e[1] = at(10);
         e[1].flapping = k == 1;
         e[1].busy_us = k == 2 ? LIMIT + 1 : 0;
-        if (k == 3) /* The neighbour is 25 steps behind, more than the lead of 24. */
+        /* This neighbour is 25 steps behind, more than the lead of 24, so it is not waited for. */
+        if (k == 3)
             v.beat = v.round = 35, e[1] = at(10);
         if (k == 4)
             e[1] = at(10);
@@ -353,7 +354,8 @@ static void test_settled_by_hops(void **state)
     }
 }
 
-/* The hop count of a neighbour whose worker hangs is ignored. */
+/* If the worker of a neighbour hangs, the hop count that the neighbour announced in the consensus
+ * phase is ignored. */
 static void test_settled_without_the_stuck(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 0), settled(150, 3)};

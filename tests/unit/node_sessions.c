@@ -226,8 +226,8 @@ static void say_own(const struct link *l, const struct record *r)
     sessions_hello(rig.s, l, &h);
 }
 
-/* Two processes with one identity know no other peer and connect to each other. The one that
- * started later must end, and the other one must continue. */
+/* Two processes with one identity know no other peer and connect to each other. The process that
+ * started later must end, and the other process must continue. */
 static void test_alone_with_a_clone(void **state)
 {
     struct wire_message m;
@@ -239,15 +239,15 @@ static void test_alone_with_a_clone(void **state)
         assert_true(sent(l->number, WIRE_HELLO, &m));
         r.boot = 99;
         r.incarnation--;
-        /* The other process has a lower incarnation than the node, so that process must answer
-         * first. */
+        /* The record of the other process has a lower incarnation than the node's record, so the
+         * other process must first answer with a higher incarnation. */
         say_own(l, &r);
         step_at(rig.env.now_us);
         r = answer(younger ? 30 * 1000 : 0);
         step_at(rig.env.now_us + 10 * SECOND);
         say_own(l, &r);
         /* The other process is younger, so the node has reported it as a duplicate. The node must
-         * not report a further answer of that process within a minute. */
+         * not report a further record of that process within a minute. */
         if (!younger) {
             assert_int_equal(rig.fx.n_notes, 1);
             step_at(rig.env.now_us + 10 * SECOND);
@@ -365,7 +365,7 @@ static void test_back_off(void **state)
     begin();
     assert_int_equal(sessions_want(rig.s, high), 0);
     assert_int_equal(sessions_want(rig.s, low), 0);
-    /* The node's id is smaller than HIGH, so it dials HIGH at once. */
+    /* The node's id is smaller than the id of the peer HIGH, so the node dials HIGH at once. */
     assert_int_equal(until_dial(HIGH, rig.env.now_us), 0);
     fail_dial();
     for (int64_t us = REDIAL_MIN_US; us < 4 * REDIAL_MAX_US; us *= 2) {

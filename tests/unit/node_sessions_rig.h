@@ -22,7 +22,7 @@ struct rig
     struct sessions *s;
     struct node_effects fx;
     struct standing standing;
-    /* Result of the rig's callback that judges the run in a HELLO. Set by the test. */
+    /* Result of the callback that judges the run in a HELLO. Set by the test. */
     enum sessions_run said;
     uint32_t n_met; /* Number of calls of the callback met(). */
     uint32_t n_runs, n_lost, n_finished, n_status;
@@ -30,7 +30,7 @@ struct rig
     struct record known[2];
 };
 
-static struct rig rig; /* The rig is static, because it is too large for the stack. */
+static struct rig rig; /* Static, because the test state is too large for the stack. */
 
 static inline bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                           const uint8_t signature[WIRE_SIGNATURE_BYTES])

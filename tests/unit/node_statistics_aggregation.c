@@ -51,8 +51,8 @@ static int toy_pool(void *self, const struct node_part *part, size_t n, struct r
 static struct toy toy;
 
 /* Returns a node that may create the run as soon as `min_peers` members have sent statistics, and
- * actors without a run. `name` decides whether the node comes before or after the actors, peer-1 to
- * peer-3, in the member table. The first member that may create the run does so. */
+ * simulated peers without a run. `name` decides whether the node comes before or after the peers,
+ * peer-1 to peer-3, in the member table. The first member that may create the run does so. */
 static struct lone *begin(const char *name, uint32_t min_peers)
 {
     struct lone *w = lone_new(ACTORS, LOW_ID, 10);
@@ -76,8 +76,8 @@ static struct lone *begin(const char *name, uint32_t min_peers)
     return w;
 }
 
-/* The actor `teller` sends the statistics of the actor `who` to the node. founds: `who` may create
- * the run. */
+/* The simulated peer `teller` sends the statistics of the peer `who` to the node. founds: `who` may
+ * create the run. */
 static void tell(struct lone *w, uint32_t teller, uint32_t who, uint8_t byte, bool founds)
 {
     static uint8_t msg[WIRE_MOMENTS_MAX + 128];
@@ -93,7 +93,7 @@ static bool has_run(const struct lone *w)
     return node_run(w->node) != NULL;
 }
 
-/* Advances the time by `us`. All actors send a heartbeat each second. */
+/* Advances the time by `us`. All simulated peers send a heartbeat each second. */
 static void run_for(struct lone *w, int64_t us)
 {
     for (int64_t t = 0; t < us && !w->over; t += SECOND) {
@@ -121,7 +121,7 @@ static void test_pools(void **state)
         assert_true(has_run(w) && toy.n_pools == 1);
         assert_string_equal(toy.parts, "peer-0=o peer-1=a peer-2=b ");
         assert_true(w->actor[2].n_hello
-                    > n_hello); /* Actor 2 is sent the run, although it has sent no statistics. */
+                    > n_hello); /* Peer 2 is sent the run, although it has sent no statistics. */
         assert_true(i == 0 || node_run(w->node)->seed == seed);
         seed = node_run(w->node)->seed;
         run_for(w, 2 * SECOND);
@@ -153,12 +153,13 @@ static void test_passed_on(void **state)
     tell(w, 0, 1, 'b', false);
     tell(w, 2, 1, 'b', false);
     run_for(w, 3 * SECOND);
-    /* Actor 0 sent the statistics of actor 1 to the node, so the node does not relay them back. */
+    /* Simulated peer 0 sent the statistics of peer 1 to the node, so the node does not relay them
+     * back. */
     assert_int_equal(w->actor[0].n_moments, 1);
-    /* The node does not relay the statistics of actor 1 to actor 1 itself. */
+    /* The node does not relay the statistics of simulated peer 1 to peer 1 itself. */
     assert_int_equal(w->actor[1].n_moments, 1);
-    /* Actor 2 gets the statistics of actor 1 from the node, because actor 2 itself sent them only
-     * after actor 0. */
+    /* Simulated peer 2 gets the statistics of peer 1 from the node, because the node had them from
+     * peer 0 before peer 2 sent the same statistics. */
     assert_int_equal(w->actor[2].n_moments, 2);
     assert_true(memcmp(w->actor[2].moments_of.id, w->actor[1].id, WIRE_ID_BYTES) == 0);
     /* Over a new session the node sends all statistics again. */
@@ -187,8 +188,8 @@ static void test_hostile(void **state)
     assert_int_equal(lone_said(w, "broke the protocol: moments of a toy that are bad"), 1);
     run_for(w, 2 * SECOND);
     assert_false(has_run(w));
-    /* Neither of the two invalid messages was relayed: the only message that actor 2 received has
-     * the node's own statistics. */
+    /* Neither of the two invalid messages was relayed: the only message that simulated peer 2
+     * received has the node's own statistics. */
     assert_int_equal(w->actor[2].n_moments, 1);
     lone_close(w);
 }
@@ -235,8 +236,8 @@ static void test_begins_again(void **state)
     lone_close(w);
 }
 
-/* Actor 0 comes before the node in the order of members and may create the run, so the node waits
- * for actor 0 to do so. */
+/* Simulated peer 0 comes before the node in the order of members and may create the run, so the
+ * node waits for peer 0 to do so. */
 static void test_not_the_first(void **state)
 {
     (void)state;
@@ -297,8 +298,8 @@ static void test_waits_are_said(void **state)
     lone_close(w);
 }
 
-/* The data of actor 1 do not match the data of the node. The node ignores the statistics of actor 1
- * and does not count that actor towards --min-peers. */
+/* The data of simulated peer 1 do not match the data of the node. The node ignores the statistics
+ * of peer 1 and does not count that peer towards --min-peers. */
 static void test_left_out(void **state)
 {
     (void)state;

@@ -119,7 +119,8 @@ static char *read_page(void)
     return text;
 }
 
-/* The page has one row for each timer of the program, in the order of the table, and no other. */
+/* The manual page of timers has one row for each timer of the program, in the order of the table,
+ * and no other. */
 static void test_page(void **state)
 {
     (void)state;

@@ -72,7 +72,7 @@ static void test_distances(void **state)
         enum verdict_kind kind;
     } row[] = {
         {0, 1e-3, VERDICT_CONSENSUS},
-        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* A distance that equals the target suffices. */
+        {1e-3, 1e-3, VERDICT_CONSENSUS}, /* A consensus distance equal to the target suffices. */
         {1.001e-3, 1e-3, VERDICT_APART},
         {(double)INFINITY, 1e-3, VERDICT_UNKNOWN},
         {(double)NAN, 1e-3, VERDICT_UNKNOWN},
@@ -298,7 +298,8 @@ static void test_ends_of_other_kinds(void **state)
     f.rounds_claimed = 120;
     o = judged(&f, VERDICT_AWAY, 3);
     assert_non_null(strstr(o.text, "without this peer, which had stopped at round 120 of 400;"));
-    f.rounds_claimed = 0; /* Without a checkpoint the peer does not know the round. */
+    /* 0: the peer has no checkpoint, so it does not know the round at which it stopped. */
+    f.rounds_claimed = 0;
     o = judged(&f, VERDICT_AWAY, 3);
     assert_non_null(strstr(o.text, "the run ended without this peer;"));
     f = good;

@@ -119,7 +119,7 @@ static void test_bound(void **state)
     assert_int_equal(put("one"), -EFBIG);
     assert_int_equal(put("two"), -EFBIG);
     assert_int_equal(put("three"), -EFBIG);
-    /* An empty line would fit, but is lost, because the line before it is lost. */
+    /* An empty line would fit on the disk, but is lost, because the line before it is lost. */
     assert_int_equal(put(""), -EFBIG);
     assert_int_equal(j.n_waiting, 2);
     assert_int_equal(j.n_lost, 2);

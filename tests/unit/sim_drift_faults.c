@@ -29,7 +29,7 @@ struct film
     uint64_t *spoke; /* Per peer: round of the last drift that it published. UINT64_MAX: none. */
     float *seen;     /* Per peer: its model after the last event. */
     uint64_t *last;  /* Per peer: last stored round of the consensus phase. */
-    bool *moved;     /* Per peer: its model changed during round `last`. */
+    bool *moved;     /* Per peer. True: the peer's model has changed during round `last`. */
     bool *dead;
     /* n_figures: number of published drifts that were compared with the exact drift. n_last: only
      * drifts of the consensus phase. */
@@ -41,7 +41,8 @@ struct film
     FILE *dump; /* File to which all compared drifts are written, to draw a picture. NULL: none. */
 };
 
-/* Record of the running test. The variable is global, because callbacks receive only a rig. */
+/* Record of the running test. The variable is global, because callbacks receive only the simulated
+ * cluster (struct rig). */
 static struct film *film;
 
 static void keep(uint32_t peer, uint64_t round, const float *x)
@@ -70,8 +71,9 @@ static int film_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Returns the peer's model at a round (in lock step) or at a time. NULL: the peer had none. For a
- * skipped round it returns the model of the next round or, with `before`, of the previous one. */
+/* Returns the peer's model at `round` in lock step, or else at `time_us`. NULL: the peer had no
+ * model. If the peer skipped the round, returns its model of the next round or, with `before`, of
+ * the previous one. */
 static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, bool before)
 {
     const int64_t *time = film->time + (size_t)peer * DEPTH;

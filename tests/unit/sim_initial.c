@@ -330,7 +330,7 @@ static void test_another_one_has_it(void **state)
     prepare(&r, 4, "01234");
     r.config.configure = bring_first;
     rig_open(&r);
-    /* Cut paths keep peers 2 and 3 from fetching the initial model from the founder. */
+    /* Cut paths keep peers 2 and 3 from fetching the initial model from the founder of the run. */
     sim_cut(r.world, 0, 2, true);
     sim_cut(r.world, 0, 3, true);
     while (n_taken[1] == 0)
@@ -346,7 +346,8 @@ static void test_another_one_has_it(void **state)
     rig_close(&r);
 }
 
-/* The founder dies before any peer has its whole model. The others must agree on another model. */
+/* The founder (the peer whose model the run begins with) dies before any peer has its whole model.
+ * The others must agree on another model. */
 static void test_nobody_has_it(void **state)
 {
     struct rig r;

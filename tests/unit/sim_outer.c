@@ -324,7 +324,8 @@ static int make_joining(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Counts the pieces of u that reach the joiner, and multiplies their values by `lie`. */
+/* Counts the pieces of the outer momentum u that reach the joining peer, and multiplies their
+ * values by `lie`. */
 static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     static struct wire_batch batch;

@@ -198,7 +198,8 @@ static void the_mean_stands(void **state)
     print_message("SEED=%llu: %llu exchanges in %.1f s; the sum of the models is off by %.2g\n",
                   (unsigned long long)r.config.seed, (unsigned long long)exchanges, seconds, worst);
     assert_true(worst <= 1e-3);
-    /* The 450 rounds should take 25 s. Waiting for repeated announcements would add 7 s. */
+    /* The 450 rounds should take 25 s. Waiting until lost step announcements are repeated would add
+     * 7 s. */
     assert_true(seconds <= 29);
     rig_close(&r);
 }

@@ -182,7 +182,7 @@ static void test_passes_all_along(void **state)
 }
 
 /* The deltas of training are lossy or are sent before the local steps. The consensus phase must
- * still end after one pass. */
+ * still end after one averaging pass. */
 static void test_training_of_any_kind(void **state)
 {
     static const char *const codec[] = {"topk:0.05", "sign", RUN_AUTO};
@@ -303,7 +303,8 @@ static void test_cuts(void **state)
 }
 
 /* The path between the two peers of a pair is cut for longer than any peer waits. No peer may take
- * this pass for exact. The two peers may take each other for dead, and then the mean may change. */
+ * the averaging pass of that time for exact. The two peers may take each other for dead, and then
+ * the mean may change. */
 static void test_a_path_is_cut(void **state)
 {
     (void)state;

@@ -8,7 +8,8 @@
 #include "sim_rig.h"
 #include "test_share.h"
 
-/* SEEDS, TOLD: number of seeds for each plan. test_share.h says which of them run. */
+/* SEEDS: number of seeds for each plan. TOLD: the same for runs whose peers are asked to stop while
+ * others resume. test_share.h says which seeds run. */
 enum { SEEDS = 33, TOLD = 14 };
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 
@@ -21,7 +22,7 @@ struct plan
     double pull; /* Value of --max-pull. If it is above 0, --byzantine is 1, otherwise 0. */
     uint32_t overlap;
     const char *outer; /* Value of --outer. NULL: none. */
-    double trigger;    /* Value of --trigger. */
+    double trigger;    /* Value of --trigger, the event trigger. 0: none. */
 };
 
 static const struct plan plans[] = {

@@ -71,8 +71,8 @@ static void test_matrices(void **state)
 
 /* ---- a pass ---- */
 
-/* In round 0 each model jumps to its own optimum, and no model is trained. After a pass only
- * rounding errors may be left. */
+/* In round 0 each model jumps to its own optimum, and no model is trained. After an exact averaging
+ * pass, only rounding errors may be left. */
 static void exact_after_a_pass(const char *topology, uint32_t n, uint32_t n_rounds)
 {
     struct rig r;

@@ -184,7 +184,8 @@ static void textbook_steps(const struct rig *r, uint32_t n_steps)
         }
 }
 
-/* x_i = sum over j of W_ij x_j;  c_i = sum over j of W_ij (c_j - mean_d_j) + mean_d_i. */
+/* Mixes models and corrections: x_i = sum over j of W_ij x_j, and c_i = sum over j of W_ij (c_j -
+ * mean_d_j) + mean_d_i, where mean_d is the mean update direction of a round. */
 static void textbook_exchange(const struct graph *g)
 {
     static double x_made[PEERS][DIM], c_made[PEERS][DIM];
@@ -413,7 +414,7 @@ static void test_death(void **state)
     rig_close(&r);
 }
 
-/* Deltas are lost, and a peer dies and returns without its vectors. */
+/* Deltas are lost, and a peer dies and returns without its momentum and correction vectors. */
 static void test_death_and_return(void **state)
 {
     struct rig r;

@@ -27,7 +27,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Totals of a run. */
+/* Number of empty deltas, number of bytes, and final models of a simulated run. */
 struct result
 {
     uint64_t n_empty, n_bytes;

@@ -3,7 +3,7 @@
  *
  * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps. A model after two rounds and a
  * model after a hundred rounds are farther apart than OUTLIER_FILTER_TIMES times the distance that
- * the first one has moved. */
+ * the former has moved from its start. */
 #include "sim_rig.h"
 #include "test_share.h"
 
@@ -97,8 +97,8 @@ static void who_began_slowly_is_no_judge(void **state)
     }
 }
 
-/* All other peers have distrusted one peer with reason, and it has behaved normally since. In the
- * consensus phase they must treat it as any other peer. */
+/* All other peers have distrusted one peer with reason, but that peer has behaved normally since.
+ * In the consensus phase the others must treat it as any other peer. */
 static void who_has_done_well_since_is_as_any(void **state)
 {
     struct rig r;

@@ -104,7 +104,7 @@ static void test_asks_before_it_accuses(void **state)
     sim_run_to(r.world, 10 * SECOND);
     sim_cut(r.world, 2, 3, true);
     sim_cut(r.world, 3, 2, true);
-    /* Only one direction is cut: messages from 6 to 5 still arrive. */
+    /* Only one direction is cut: messages from peer 6 to peer 5 still arrive. */
     sim_cut(r.world, 5, 6, true);
     for (int64_t t = 10 * SECOND; t < 60 * SECOND; t += SECOND / 10) {
         sim_run_to(r.world, t);

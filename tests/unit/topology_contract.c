@@ -195,7 +195,7 @@ static void test_disconnected(void **state)
     assert_int_equal(graph_eccentricity(&g, 2), UINT32_MAX);
 }
 
-/* Finds the smallest and the largest degree, and the number of vertices with the largest. */
+/* Finds the smallest and the largest degree, and the number of vertices with the largest degree. */
 static void degrees(const char *spec, uint32_t n, uint32_t *min, uint32_t *max, uint32_t *at_max)
 {
     struct graph g;

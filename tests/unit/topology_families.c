@@ -303,8 +303,8 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* A rewired end of an edge may be drawn at the vertex that it had before. The test counts such
-     * an end as not rewired. The upper bound is therefore larger by 8. */
+    /* A rewired end of an edge may be drawn at the vertex that it had before, and then counts as
+     * not rewired. The upper bound of `stayed` is therefore larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
     /* Before edges are rewired, this ring has the diameter 250. */

@@ -191,7 +191,9 @@ static void test_lengths(void **state)
     (void)state;
     static const struct
     {
-        uint32_t n, rounds[3]; /* Number of rounds of a pass of base:1, base:2 and base:4. */
+        /* rounds: number of rounds of an exact averaging pass of n peers with base:1, base:2 and
+         * base:4. */
+        uint32_t n, rounds[3];
     } known[] = {{8, {3, 3, 2}},    {16, {4, 4, 2}},     {64, {6, 6, 3}}, {25, {9, 6, 2}},
                  {100, {11, 8, 3}}, {1000, {16, 12, 5}}, {2, {1, 1, 1}},  {3, {3, 1, 1}}};
     static const char *const specs[] = {"base:1", "base:2", "base:4"};

@@ -2,8 +2,8 @@
  * some rounds.
  *
  * Two drivers exchange what training peers send in a round: a bulk message of many records and one
- * of a single record, a head with a sketch, heartbeats, and sometimes membership news of the
- * largest size. Allocations by libuv are counted, too. */
+ * of a single record, a delta's head with a sketch, heartbeats, and sometimes membership news of
+ * the largest size. Allocations by libuv are counted, too. */
 #include "alloc_count.h"
 #include "uvdriver_fake.h"
 

@@ -167,8 +167,8 @@ static uint64_t n_strangers(void)
     return uv_driver_counts(a.driver)->strangers;
 }
 
-/* The dialling end has the right key, but ends the handshake early. It closes the connection before
- * its message is read, or after the reply. */
+/* The dialling end has the right key, but closes the connection during the handshake: before its
+ * first message is read, or after the reply to that message. */
 static void test_handshakes_that_do_not_end(void **state)
 {
     (void)state;
