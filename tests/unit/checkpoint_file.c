@@ -299,7 +299,7 @@ static void test_states_that_are_no_file(void **unused)
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error), -EINVAL);
     assert_string_equal(error, "ck: metadata \"name\": expected UTF-8");
     label.name = "a";
-    /* After failed calls with `m`, checkpoint_file_build() can use it again. */
+    /* checkpoint_file_build() can use `m` again after calls with `m` that failed. */
     assert_int_equal(checkpoint_file_build(&m, &s, &label, "ck", error), 0);
     checkpoint_file_pieces_close(&m);
     state_close(&s);

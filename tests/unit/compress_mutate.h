@@ -58,7 +58,7 @@ static inline size_t mutate(struct rng *r, uint8_t *m, size_t len, size_t room)
         memmove(m + at, m + at + some, len - at - some);
         len -= some;
         break;
-    case 4: /* Inserts bytes. */
+    case 4: /* Inserts bytes into the message. */
         some = some < room - len ? some : room - len;
         memmove(m + at + some, m + at, len - at);
         for (size_t i = 0; i < some; i++)

@@ -177,8 +177,8 @@ static double each_level(const struct outcome *o, size_t i)
     return o->max / o->arg;
 }
 
-/* All claims about one compressor. Claims about relative errors are not tested with subnormal
- * values, because the relative error of a subnormal float is not bounded. */
+/* The properties that are claimed for one compressor. Claims about relative errors are not tested
+ * with subnormal values, because the relative error of a subnormal float is not bounded. */
 static const struct claim
 {
     const char *spec;

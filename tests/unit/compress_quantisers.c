@@ -66,7 +66,8 @@ static const struct
 {
     const char *spec;
     double worst; /* Largest |v - C(v)|^2, as a share of |v|^2. */
-    /* A second proved bound is |v - C(v)|^2 / |v|^2 <= 1 - 1/block. 0: there is no second bound. */
+    /* block: it is also proved that |v - C(v)|^2 / |v|^2 <= 1 - 1/block. 0: there is no such
+     * bound. */
     double block;
 } proved[] = {
     {"bf16", 0x1p-16, 0},

@@ -137,7 +137,7 @@ static void test_nat_rounding(void **state)
         {1.5f, 2.0f},           {-3.1f, -4.0f},
         {0.0f, 0.0f},           {0x1.7p62f, 0x1p62f},
         {0x1p-126f, 0x1p-126f}, {-0x1.8p-126f, -0x1p-125f},
-        {0x1.fp-127f, 0.0f},    {-0x1p-149f, 0.0f}, /* Subnormals become 0. */
+        {0x1.fp-127f, 0.0f},    {-0x1p-149f, 0.0f}, /* Subnormal floats become 0. */
     };
     check_rounding("nat,round=near", near, sizeof near / sizeof near[0]);
     static const struct becomes scaled[] = {

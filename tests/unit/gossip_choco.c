@@ -308,8 +308,10 @@ static uint32_t runaways(float of_common, double gamma)
 static void test_runaway(void **state)
 {
     (void)state;
-    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 is 0.8 (|a|^2 + |b|^2). */
-    assert_true(runaways(-0.1f, 0.01) > 0);    /* D^2 is 1.2 (|a|^2 + |b|^2). */
+    /* D^2 = |b - a|^2 is 0.8 (|a|^2 + |b|^2), which is no runaway. */
+    assert_int_equal(runaways(0.1f, 0.01), 0);
+    /* D^2 = |b - a|^2 is 1.2 (|a|^2 + |b|^2), which is a runaway. */
+    assert_true(runaways(-0.1f, 0.01) > 0);
     assert_true(runaways(-0.1f, 0) > 0);
 }
 

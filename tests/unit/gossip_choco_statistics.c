@@ -209,7 +209,7 @@ static void test_one_exchange(void **state)
                 w.statistics_sum[k] += (double)*x;
             }
         beat(&w);
-        beat(&w); /* 3,500 = 1,000 (0 + 1 + 4 + 9) / 4 */
+        beat(&w); /* The mean of the first statistic is 1,000 (0 + 1 + 4 + 9) / 4 = 3,500. */
         for (uint32_t i = 0; i < 4; i++) {
             const struct mixing *c = &w.peer[i].c;
             for (size_t k = 0; k < STATS; k++) {

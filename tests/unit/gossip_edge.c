@@ -140,7 +140,7 @@ static void test_cut_everywhere(void **state)
 /* ---- random events ---- */
 
 enum trouble {
-    CUTS = 1,     /* Sessions break. */
+    CUTS = 1,     /* Sessions break at random. */
     RESTARTS = 2, /* An end restarts and loses all state. */
     REASKS = 4    /* Both ends send EDGE again in a session, or close and reopen the edge. */
 };

@@ -259,8 +259,8 @@ static void die(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
 }
 
-/* If no invented member is left to replace, members that left are replaced first, and then the one
- * that has been dead for the longest time. */
+/* If no invented member is left to replace, members that left are replaced first, and then the
+ * member that has been dead for the longest time. */
 static void test_who_gives_way(void **state)
 {
     (void)state;

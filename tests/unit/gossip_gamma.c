@@ -85,9 +85,10 @@ static void test_then(void **state)
         {1, 1, 0.9502002165056764},    /* A residual ratio of 1 multiplies gamma by 0.6^0.1. */
         {0.25, 1, 1.0183993761470242}, /* A residual ratio of 0.5 multiplies gamma by 1.2^0.1. */
         {0.7, 1, 0.9672978512556829},  /* The residual ratio is sqrt(0.7), above its target 0.6. */
-        {0.0001, 1, 1.05}, /* For a residual ratio of 0.01 the factor is limited to 1.05. */
-        {0, 1, 1.05},      /* For a residual ratio of 0 the factor is limited to 1.05. */
-        {100, 1, 0.9},     /* For a residual ratio of 10 the factor is limited to 0.9. */
+        /* A residual ratio of 0.01 multiplies gamma by the upper limit, 1.05. */
+        {0.0001, 1, 1.05},
+        {0, 1, 1.05},  /* A residual ratio of 0 multiplies gamma by the upper limit, 1.05. */
+        {100, 1, 0.9}, /* A residual ratio of 10 multiplies gamma by the lower limit, 0.9. */
         {1, 1e-300, 0.9},
         /* The two replicas are equal (D is 0), so there is no residual ratio, and gamma must not
          * change. */
@@ -268,7 +269,8 @@ static void test_codec_change(void **state)
     gamma_measured(&g, 1e-9);
     /* The return to the first codec is a change, too, so gamma starts again. */
     near(gamma_next(&g, &coarse), 0.15, 1e-12);
-    near(g.delta, 0.1, 1e-12); /* The contraction of the codec used before has no influence. */
+    /* The contraction of the codec used before has no influence on gamma. */
+    near(g.delta, 0.1, 1e-12);
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);

@@ -36,7 +36,8 @@ static void open_peer(struct peer *p, bool root, uint32_t n_children,
     tree_aggregation_begin(&p->v, s, 1, 0);
 }
 
-/* Neighbour `who` reports, for the first window, a sum over `n` peers whose models are 0. */
+/* Neighbour `who` reports, for the first measurement (window), a sum over `n` peers whose models
+ * are 0. */
 static void say(struct peer *p, size_t who, enum tree_aggregation_word word, uint32_t n)
 {
     struct tree_aggregation_sum sum = {.n = n};

@@ -116,8 +116,8 @@ static void test_slow_link(void **state)
         assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* The floor is the densest level that fits the budget. The floor rises only to a level that takes
- * at most 80 % of the budget, and stays while its level takes at most 100 %. */
+/* The floor is the densest level that fits the time budget of a delta. The floor rises only to a
+ * level that takes at most 80 % of the budget, and stays while its level takes at most 100 %. */
 static void test_stops_where_it_fits(void **state)
 {
     (void)state;

@@ -95,8 +95,9 @@ static void test_hostile_values(void **state)
                {1, {0x80}}, /* Maps are refused: the protocol does not use them. */
                {3, {0x81, 0x01, 0x01}},
                {3, {0xde, 0x00, 0x00}},
-               {3, {0xd4, 0x01, 0x01}},       /* Extension types of msgpack are refused, too. */
-               {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp extension. */
+               {3, {0xd4, 0x01, 0x01}}, /* Extension types of msgpack are refused, too. */
+               /* Refused: a timestamp, which is an extension type of msgpack. */
+               {6, {0xd6, 0xff, 1, 2, 3, 4}},
                {4, {0xc7, 0x01, 0x05, 0x00}},
                {3, {0x91, 0xc7, 0x00}},
                {2, {0x01, 0x01}}, /* Refused: bytes after the end of a value. */
@@ -523,13 +524,14 @@ static void test_wrong_types(void **state)
                {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
                {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
-               {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* Accepted: a longer 9. */
+               /* Accepted: 9 in a longer encoding than necessary. */
+               {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true},
                /* Accepted: 9 is encoded as a signed integer. */
                {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true},
                {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
                /* Refused: the float 9.0 instead of the integer 9. */
                {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},
-               /* 2^32 exceeds 32 bits. */
+               /* Refused: 2^32 does not fit into 32 bits. */
                {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false},
                /* Refused: the message has one value too many. */
                {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false},

@@ -13,7 +13,7 @@
 
 enum {
     SIZE = 2 << 20, /* Total size of all files of a set, in bytes. */
-    MORE = 8 << 20  /* The constant part of the limit of memory, in bytes. */
+    MORE = 8 << 20  /* Constant part of the memory limit, in bytes. */
 };
 
 static struct scratch s;

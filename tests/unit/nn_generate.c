@@ -128,8 +128,8 @@ static void bytes_are_made_printable(void **state)
         {"\xe2\x82\xc3\xa9", NO "\xc3\xa9"},
         {"\xc2\x9b", NO NO},               /* The bytes encode a control character: CSI, U+009B. */
         {"\xe0\x80\x80", NO NO NO},        /* The bytes are an overlong encoding of U+0000. */
-        {"\xed\xa0\x80", NO NO NO},        /* A surrogate: U+D800. */
-        {"\xf4\x90\x80\x80", NO NO NO NO}, /* Beyond U+10FFFF. */
+        {"\xed\xa0\x80", NO NO NO},        /* The bytes encode a surrogate, U+D800. */
+        {"\xf4\x90\x80\x80", NO NO NO NO}, /* The bytes encode a number beyond U+10FFFF. */
         {"\xf0\x9f\x98", NO},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

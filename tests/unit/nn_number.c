@@ -126,8 +126,8 @@ static void choices_have_places(void **state)
         assert_int_equal(number_choice(choices, bad[i]), -1);
 }
 
-/* The last of several choices may be a word with a number, such as "ssp:N". Each number has an
- * index of its own. */
+/* The last of several choices may be a word with a number, such as "ssp:N". number_choice() returns
+ * an index of its own for each number. */
 static void choices_have_numbers(void **state)
 {
     (void)state;

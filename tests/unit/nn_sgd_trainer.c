@@ -379,8 +379,8 @@ static void test_rounds_of_one_step(void **state)
 {
     static const struct
     {
-        /* full: round of a run with 4 steps in every round, before which that run has made as many
-         * steps as the tested run has before `round`. */
+        /* full: in a run with 4 steps in every round, the round that begins after equally many
+         * local steps as `round`. */
         uint64_t round, full;
         uint32_t n_steps;
     } rows[] = {{0, 0, 1}, {4, 1, 1}, {7, 1, 0}, {8, 2, 4}, {12, 6, 4}, {13, 7, 1}, {17, 8, 1}};

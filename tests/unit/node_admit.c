@@ -132,7 +132,7 @@ static void test_certificates(void **state)
         begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
         valid = cases[i].valid;
         struct record r = invited(STRANGER, cases[i].issuer, unix_ms + 60000);
-        /* The expiry of an invitation is exact to the millisecond. */
+        /* The expiry of a certificate is exact to the millisecond. */
         step_at(rig.env.now_us + 60 * SECOND - (cases[i].late ? 0 : 1000));
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);

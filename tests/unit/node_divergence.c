@@ -154,7 +154,7 @@ static void test_noise(void **state)
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
         divergence_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1, 0);
-    /* The mean of the losses is 3, but most losses are small. */
+    /* The mean of the losses is 3, but most losses are small, so training has not diverged. */
     assert_false(divergence_ran_away(&v, why));
     losses(&v, 400, 100, 9);
     assert_true(divergence_ran_away(&v, why));

@@ -148,9 +148,9 @@ static void test_who_refuses_lives(void **state)
 }
 
 /* If two members have the same name, the one that started later must leave, and the node must
- * report that once. dies: that member dies first; then nothing is reported, because it may be the
- * former identity of a restarted peer. former: a third member of that name has left, which makes no
- * difference. */
+ * report that once. dies: the member that started later dies first. Nothing is reported then,
+ * because that member may be the former identity of a restarted peer. former: a third member of
+ * that name has left, which makes no difference. */
 static void test_twins(void **state)
 {
     (void)state;

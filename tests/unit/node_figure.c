@@ -270,7 +270,7 @@ static void test_status(void **state)
     assert_string_equal(get("phase", FIGURE_STATUS).text, "unknown");
 }
 
-/* A figure without a field in struct wire_status travels by name, if its value is known. A figure
+/* A figure without a field in struct wire_status is sent by name, if its value is known. A figure
  * that the peer did not send is not known, and a value of another type is ignored. */
 static void test_status_by_name(void **state)
 {

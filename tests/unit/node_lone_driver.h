@@ -105,7 +105,7 @@ struct lone
     uint32_t n_actors;
     struct node_effects *fx;
     int64_t now_us, wake_us, work_us; /* work_us: end of the running job. 0: no job. */
-    int64_t step_us;                  /* Duration of jobs that begin now. */
+    int64_t step_us; /* Duration of the jobs that begin from now on, in microseconds. */
     struct
     {
         uint32_t actor;

@@ -594,8 +594,8 @@ static void test_joins_below_min_peers(void **state)
 
 /* ---- the initial members ---- */
 
-/* A node that knows enough members becomes an initial member. It must begin only when --min-peers
- * members have announced that they are initial members. */
+/* A node that knows enough members becomes an initial member. It must begin training only when
+ * --min-peers members have announced that they are initial members. */
 static void test_waits_for_initial_members(void **state)
 {
     (void)state;

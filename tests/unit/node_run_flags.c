@@ -219,7 +219,8 @@ static void useless_flags_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][4] = {
-        /* Columns: a flag, its value, the flag that it needs, the value needed of that flag. */
+        /* Columns: a flag, its value, another flag that it needs, and the value that this other
+         * flag must have. */
         {"norm", "batch", "model", "resnet:20"},   {"norm", "group", "model", "vgg11:bn"},
         {"beta2", "0.999", "optimiser", "adam"},   {"beta2", "0.9", "optimiser", "adamw"},
         {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
@@ -264,7 +265,7 @@ static void orphans_may_join(void **state)
     (void)state;
     static const char *const own[][5] = {
         /* Columns: a flag, its value, the key that it depends on, a value of that key with which
-         * the flag has an effect, and one with which it has none. */
+         * the flag has an effect, and a value with which the flag has no effect. */
         {"beta2", "0.9", "optimiser", "adam", "sgd"},
         {"norm", "group", "model", "resnet:20", "logreg"},
         {"factor-masking", "true", "mixer", "average", "choco"}};

@@ -28,9 +28,9 @@ static void test_crossed_sessions(void **state)
     }
 }
 
-/* A peer that dials the node a second time has lost its first session, so the second one replaces
- * the first. A second session that the node itself dialled is closed, unless the first one is
- * silent. */
+/* A peer that dials the node a second time has lost its first session, so the second session
+ * replaces the first. A second session that the node itself dialled is closed, unless the first one
+ * is silent. */
 static void test_second_session(void **state)
 {
     (void)state;

@@ -269,7 +269,8 @@ static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
     (void)state;
     rig_unscaled(&r, 20);
     r.config.step_us = r.config.latency_us = 100 * 1000;
-    /* With these settings the consensus phase lasts longer than an edge stays closed. */
+    /* With these settings the consensus phase lasts longer than an edge stays closed for
+     * distrust. */
     r.config.run.final_drift = 1e-12;
     rig_run(&r, UINT64_MAX);
     /* An edge that was closed for distrust is tried again three times in training, which ends

@@ -24,7 +24,7 @@ static void rig_training(struct rig *r, uint32_t n, const char *topology, const 
     r->eta = 0.05f;
     r->noise = 1.0f;
     r->config.step_us = 50 * 1000;
-    r->config.run.rounds = 1000; /* 50 s */
+    r->config.run.rounds = 1000; /* Training takes 50 s. */
     r->config.run.policy = policy;
     r->config.run.final_drift = 1e-3;
 }

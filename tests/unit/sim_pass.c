@@ -129,8 +129,8 @@ static void run_looking_at_passes(struct rig *r)
 /* ---- without faults ---- */
 
 /* Checks the number of rounds of the consensus phase. The phase has one round for exchanges that
- * are under way, and then the rounds of an averaging pass. At most as many rounds follow until all
- * peers know that the pass was exact. */
+ * are under way, and then the rounds of an averaging pass. At most as many rounds as a pass has
+ * follow until all peers know that the pass was exact. */
 static void ends_after_a_pass(struct rig *r, const char *last)
 {
     uint32_t n = r->config.n_peers, pass = rounds_of_pass(last, n), most = 0;

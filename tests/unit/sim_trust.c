@@ -17,7 +17,7 @@ struct scene
     uint32_t tolerate;
     uint64_t rounds;        /* Number of rounds. A round takes 1 ms. */
     int64_t from_us[TIMES]; /* Times at which peer LATE stops, one for each run. */
-    int64_t for_us;         /* Time for which peer LATE is stopped. */
+    int64_t for_us;         /* Time for which peer LATE is stopped, in microseconds. */
 };
 
 static void run_until(struct rig *r, int64_t now_us)

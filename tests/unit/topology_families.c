@@ -189,7 +189,7 @@ static void test_bipartite(void **state)
     graph_close(&g);
 }
 
-/* A connected graph with n - 1 edges is a tree. All its rows but the last are full. */
+/* A connected graph with n - 1 edges is a tree. All levels of the tree but the last are full. */
 static void test_tree(void **state)
 {
     (void)state;

@@ -66,7 +66,8 @@ static void run(struct writer *w, uint32_t threads)
     rig_close(&w->rig);
 }
 
-/* Returns where `line` is in the trace, as a line of peer-0 without its time. */
+/* Finds a line of peer-0 in the trace: `line` is its text after the time and the name. Returns its
+ * position. */
 static const char *find(const struct writer *w, const char *line)
 {
     char text[256];
