@@ -303,7 +303,7 @@ static uint32_t runaways(float of_common, double gamma)
     return n;
 }
 
-/* Two models a and b that grow apart are a runaway only if they have no more in common than
+/* Two replicas a and b that grow apart are a runaway only if they have no more in common than
  * unrelated models, that is if D^2 = |b - a|^2 exceeds |a|^2 + |b|^2. */
 static void test_runaway(void **state)
 {

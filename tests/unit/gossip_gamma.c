@@ -119,7 +119,7 @@ enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
 /* gamma_bears() returns the share of its momentum that an exchange may use. It is 1 up to a
  * residual ratio rho of 0.2, 0 from rho = 0.5 on, and linear in between. The share is 0 if the
- * distance of the models was not measured. */
+ * distance of the replicas was not measured. */
 static void test_bears(void **state)
 {
     static const struct
@@ -225,7 +225,7 @@ static void test_cap(void **state)
     near(next(&g, 4), 0.81, 1e-15);
 }
 
-/* If an exchange did not measure the distance of the models, gamma does not change. */
+/* If an exchange did not measure the distance of the replicas, gamma does not change. */
 static void test_unmeasured(void **state)
 {
     struct gamma g;
@@ -357,7 +357,7 @@ static void test_growth(void **state)
     }
 }
 
-/* gamma_judge() finds a runaway only if D^2, the squared distance of the two models, exceeds n2 =
+/* gamma_judge() finds a runaway only if D^2, the squared distance of the two replicas, exceeds n2 =
  * |a|^2 + |b|^2, its value for unrelated models. */
 static void test_runaway(void **state)
 {
@@ -408,7 +408,7 @@ static void test_recovery(void **state)
     }
 }
 
-/* A fixed gamma is kept after a runaway (fast growth of the distance between the two models),
+/* A fixed gamma is kept after a runaway (fast growth of the distance between the two replicas),
  * because the user chose it. The runaway is only counted. */
 static void test_fixed_runs_away(void **state)
 {
