@@ -205,8 +205,8 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
-    /* dot is the inner product <M, C> of the matrix and its decoded form, and c2 is |C|^2, both
-     * computed with beta = 1. With scale=ls, beta is dot / c2. */
+    /* dot is the inner product <M, C> of the matrix and its decoded form, and c2 is |C|^2, both for
+     * the scale factor beta = 1. With scale=ls, beta is dot / c2. */
     double dot = 0.0, c2 = 0.0;
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
     for (size_t i = 0; i < rank && w->n_taken < limit; i++) {

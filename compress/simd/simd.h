@@ -149,7 +149,8 @@ void simd_coin(float *u, uint64_t key, size_t first, size_t n);
 struct simd_grid
 {
     float first; /* First of the two factors that map a value to its position on the grid. */
-    /* Second factor that maps a value to its position on the grid. The value 1 is fastest. */
+    /* Second of the two factors that map a value to its position on the grid. The value 1 is
+     * fastest. */
     float second;
     float levels; /* Largest level. Used in random rounding only. */
 };
