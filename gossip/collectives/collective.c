@@ -78,7 +78,7 @@ static uint32_t butterfly_steps(uint32_t n)
 
 /* Butterfly schedule. If the number n of ranks is not a power of two, let m be the largest power of
  * two below n. Rank r >= m sends its vector to rank r - m in the first step, and receives the sum
- * from it in the last step. */
+ * from that rank in the last step. */
 static size_t butterfly_ops(uint32_t n, uint32_t rank, uint32_t step, struct collective_op *op)
 {
     uint32_t m = power_below(n), folds = m < n, last = butterfly_steps(n) - 1;

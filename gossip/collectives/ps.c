@@ -21,8 +21,8 @@ struct ps
     /* Part of this peer's updates that was not sent to the server, dim floats. NULL without error
      * feedback. */
     float *withheld;
-    /* rest: the value that `withheld` gets when the server has added the last push of this peer.
-     * none: a vector of dim zeros. */
+    /* rest: the part of the updates that is unsent (the new value of `withheld`) when the server
+     * has added the last push of this peer. none: a vector of dim zeros. */
     float *rest, *none;
     uint64_t pushed;
 };

@@ -87,8 +87,8 @@ enum {
      * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
-    /* Duration of the trial of an expensive level, in price updates. After this number of updates
-     * the price of the level has been measured. */
+    /* Duration of the trial of an expensive level, in calls of codec_levels_set_prices(). After
+     * these calls the price of the level (by how much it delays the round) has been measured. */
     CODEC_LEVELS_TRIAL = 3,
     /* Number of drift measurements for which this peer stores the moving averages at the start of
      * the measurement (struct codec_levels_mark). */
@@ -98,8 +98,8 @@ enum {
 /* Codec specifications of the levels, from the sparsest to the densest. */
 extern const char *const codec_levels_spec[CODEC_LEVELS_RUNGS];
 
-/* Moving averages, stored when a measurement of the drift begins and used when its figure
- * arrives. */
+/* Moving averages of the squared length of the local steps and of the squared lag, stored when a
+ * measurement of the drift begins and used when its result arrives. */
 struct codec_levels_mark
 {
     uint64_t round; /* Round of the run at which the measurement of the drift began. */
@@ -180,7 +180,8 @@ void codec_levels_set_floor(struct codec_levels *l, uint32_t floor, uint64_t now
 void codec_levels_set_prices(struct codec_levels *l, const double price[CODEC_LEVELS_RUNGS],
                              uint64_t now);
 
-/* Returns the level of the next deltas, at least the floor. */
+/* Returns the codec level of the next deltas. It is at least the floor, the sparsest level that may
+ * be used. */
 uint32_t codec_levels_rung(const struct codec_levels *l);
 
 /* Handles a drift figure: changes the level if the rule requires it. target: the normalised drift

@@ -111,8 +111,8 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
         /* After a restore from a checkpoint, received deltas are dropped, because the neighbour
-         * sends its deltas again. Those that are stored may come from an earlier process of the
-         * neighbour and may differ. */
+         * sends its deltas again. Stored deltas may come from an earlier process of the neighbour
+         * and may differ. */
         if (e->said)
             e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;
@@ -135,7 +135,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
 }
 
 /* If a neighbour was only silent, the exchange continues where it stopped. After a lost session,
- * both ends must send an EDGE again. */
+ * both ends must send an EDGE message again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
     if (link_lost)
@@ -231,8 +231,8 @@ uint8_t *edge_take(struct edge *e)
 {
     struct edge_got *g = &e->got[e->round % 2];
     assert(g->full);
-    /* The slot of the taken delta gets the spare buffer. A delta of a new epoch can then be stored
-     * while the job still reads the taken buffer. */
+    /* The slot of the delta that the job takes gets the spare buffer. A delta of a new epoch can
+     * then be stored while the job still reads the old buffer. */
     uint8_t *taken = g->bytes;
     g->bytes = e->spare;
     e->spare = taken;

@@ -62,7 +62,7 @@ enum edge_state {
     /* This peer has made its EDGE message (its epoch and round), but the neighbour's EDGE has not
      * arrived yet. */
     EDGE_ASKING,
-    EDGE_OPEN,   /* Both ends have sent EDGE, and exchanges take place. */
+    EDGE_OPEN,   /* Both ends have sent an EDGE message, and exchanges take place. */
     EDGE_PAUSED, /* Exchanges wait, because the session is lost or the neighbour is silent. */
     EDGE_DONE    /* The neighbour's model is final, and no further exchange takes place. */
 };
@@ -74,8 +74,8 @@ enum delta_codec {
     DELTA_FINAL, /* Codec of the consensus phase, given by --final-compress. */
     /* Codec of the first delta of an epoch that began while the run was under way. */
     DELTA_CATCHUP,
-    /* First of CODEC_LEVELS_RUNGS codec levels (codec_levels.h). With --compress auto they replace
-     * DELTA_RUN. */
+    /* First of CODEC_LEVELS_RUNGS codecs, one for each codec level of --compress auto
+     * (codec_levels.h). With --compress auto these codecs replace DELTA_RUN. */
     DELTA_RUNG,
     DELTA_CODECS = DELTA_RUNG + CODEC_LEVELS_RUNGS
 };
@@ -126,12 +126,13 @@ struct edge
     uint64_t round; /* Number of exchanges committed on this edge in the current epoch. */
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
-    uint64_t nonce; /* Nonce of the last EDGE sent. */
+    uint64_t nonce; /* Nonce of the last EDGE message that this peer sent. */
     /* True: the last EDGE message of this peer said that the edge was restored from a checkpoint.
      * This is a copy of `restored`, which a job clears when it commits an exchange. */
     bool said;
-    bool asked; /* True: this peer has sent EDGE on this session and waits for the neighbour's. */
-    bool heard; /* True: the neighbour's EDGE has arrived on this session. */
+    /* True: this peer has sent an EDGE message on this session and waits for the neighbour's. */
+    bool asked;
+    bool heard; /* True: the neighbour's EDGE message has arrived on this session. */
     struct wire_edge theirs;
     /* True: the edge was restored from a checkpoint, and has committed nothing since. */
     bool restored;
@@ -163,8 +164,8 @@ struct edge
      * reset. NULL: no exchange of this edge has had momentum. */
     float *velocity;
     /* Sum of the changes of the companion vector (gossip/mixers/mixing.h) by the exchanges of this
-     * edge that have not been taken back. NULL: the run has no companion whose sum over the peers
-     * must be conserved. */
+     * edge, since these changes were last taken back. NULL: the run has no companion whose sum over
+     * the peers must be conserved. */
     float *flow;
     struct gamma gamma;        /* Consensus step size of the edge. */
     struct sketch_pair sketch; /* State of the estimate of the consensus distance on this edge. */
@@ -179,9 +180,11 @@ struct edge
     uint32_t settled;
     /* Round count of the neighbour, including rounds of the consensus phase. */
     uint64_t run_round;
-    /* True: the neighbour's model is final. The node sets EDGE_DONE once no exchange is ready. */
+    /* True: the neighbour has announced that its model is final. The node sets EDGE_DONE as soon as
+     * no complete exchange on this edge waits to be mixed. */
     bool ending;
-    /* Number of exchanges and number of resets of the edge so far. The first epoch is no reset. */
+    /* Number of exchanges and number of resets of the edge so far. The start of the first epoch
+     * does not count as a reset. */
     uint64_t n_exchanges, n_resets;
     /* Number of times that the replicas at the two ends of this edge were found to differ. Cleared
      * by the node. */

@@ -32,7 +32,8 @@ void gamma_init(struct gamma *g, double fixed_value)
     *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0, .most = 1};
 }
 
-/* Returns the measured contraction of a delta: the share of |x - a|^2 that it transmitted. */
+/* Returns the measured contraction of a delta: the transmitted share of |x - a|^2, the squared
+ * distance of the model x from its replica a. */
 static double contraction(double x2, double e2)
 {
     if (!(x2 > 0) || !(e2 < x2))
@@ -112,8 +113,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change);
     }
-    /* Stores the values of this exchange that the rule needs in the next one. gamma_measured() sets
-     * d2 after mixing. */
+    /* Stores the values of this exchange that the rule needs in the next exchange. gamma_measured()
+     * sets d2 after mixing. */
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;

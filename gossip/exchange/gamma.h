@@ -43,7 +43,8 @@ enum {
      * - a| is measured. */
     GAMMA_WINDOW = 8,
     /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D of the
-     * replicas must have grown before gamma_judge() is called. */
+     * replicas must have grown before gamma_judge() tests whether the replicas are too far
+     * apart. */
     GAMMA_WINDOWS = 2
 };
 
@@ -64,8 +65,8 @@ struct gamma
     double d2;
     /* Moving average, over exchanges, of the lesser of the two ends' contractions. */
     double delta;
-    /* Upper bound of the step size gamma. 1, unless it was lowered because the edge was a runaway
-     * (top of this file). */
+    /* Upper bound of the step size gamma. 1, unless it was lowered because the replicas of the edge
+     * moved too far apart (a runaway, top of this file). */
     double most;
     /* D^2 = |b - a|^2, the squared distance of the two replicas, at the end of the last window of
      * GAMMA_WINDOW exchanges. 0: no window has ended. */

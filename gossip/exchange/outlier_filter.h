@@ -93,8 +93,9 @@ struct outlier_filter_view
     /* |x - x0|^2, the squared distance of this peer's model from the initial model. The value may
      * be a few mixings old. */
     double way2;
-    /* Median of D^2 = |b - a|^2 over the other edges, each in its last exchange. 0: there are no
-     * other edges, or this edge was never suspect, so the median is not needed. */
+    /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges, each in
+     * its last exchange. 0: there are no other edges, or this edge was never suspect, so the median
+     * is not needed. */
     double others2;
 };
 
@@ -102,14 +103,15 @@ struct outlier_filter_view
  * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge is "apart": much longer than another edge. d2: squared distance of the
- * two replicas of the edge. other2: squared distance of the other edge. way2: |x - x0|^2, squared
- * distance of the model from the initial model. */
+/* Returns whether an edge is "apart": its replicas are much farther from each other than those of
+ * another edge. d2: squared distance of the two replicas of the edge. other2: squared distance of
+ * those of the other edge. way2: |x - x0|^2, squared distance of the model from the initial
+ * model. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b
- * - a that was added to x. apart: the edge is apart from most other edges. Returns true if the edge
- * is suspect. */
+ * - a that was added to x. apart: d2 is much larger than on most other edges. Returns true if the
+ * edge is suspect. */
 bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart);
 
 /* Records that the edge is suspect, which lowers its limit permanently. */

@@ -35,7 +35,9 @@ enum {
     /* Least number of floats of a piece, unless the model is smaller. A shorter piece would not
      * arrive faster. */
     PIECE_FLOATS_MIN = 16 * 1024,
-    PIECE_PARTS = 16,  /* Number of pieces of a model if neither limit on their size applies. */
+    /* Number of pieces of a model, unless a piece would then be shorter than PIECE_FLOATS_MIN or
+     * longer than PIECE_FLOATS_MAX. */
+    PIECE_PARTS = 16,
     PIECE_SKETCH = 64, /* Number of floats of the sketch of one piece. */
     /* Largest number of members from which the pieces of one model are fetched. */
     PIECE_SOURCES = 16,
@@ -65,8 +67,9 @@ struct piece_view
 {
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
-    /* Sketches of all pieces. come: of the pieces that arrived. initial: of the initial model.
-     * own[]: of each source's own model; NULL if the source has not sent them or was excluded. */
+    /* Sketches of all pieces, of several models. come: sketches of the pieces that arrived.
+     * initial: sketches of the initial model. own[]: sketches of each source's own model; NULL if
+     * the source has not sent them or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 

@@ -83,9 +83,9 @@ static double likely_gap(const struct sketch_moment *now)
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
     double guess = 3 / (reach * reach);
     guess = guess < 0.5 ? guess : 0.5;
-    /* All peers must choose the same value, although the measured gap has different rounding errors
-     * on different machines. If gap and guess are nearly equal, the factor 0.999 makes all peers
-     * choose the guess. */
+    /* All peers must return the same gap, although the measured gap has different rounding errors
+     * on different machines. If the measured gap and the guess (from `reach`) are nearly equal, the
+     * factor 0.999 makes all peers choose the guess. */
     bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
     return narrow ? 0.8 * now->gap : guess;
 }
@@ -95,10 +95,10 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
 {
     double lambda = 1 - likely_gap(now);
     k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
-    /* Factor by which the slowest error of the averages shrinks per exchange. */
+    /* Factor by which the slowest-decaying error of the averages shrinks per exchange. */
     double rate = sqrt(k->momentum);
-    /* After -3.5 / log(rate) exchanges the slowest error of the averages is e^-3.5 = 3 % of its
-     * first value. Two more exchanges cover the start of the window. */
+    /* After -3.5 / log(rate) exchanges the slowest-decaying error of the averages is e^-3.5 = 3 %
+     * of its first value. Two more exchanges cover the start of the window. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
@@ -136,17 +136,17 @@ static double ratio(double distance2, double q)
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* Returns whether xi2 is no valid estimate of Xi^2. A single model (n = 1) has no consensus
- * distance. Otherwise Xi^2 is the mean of n squared distances, and own2 is one of them. If n xi2 is
- * below own2 / 2, a peer has reported too small a distance. */
+/* Returns true if xi2 is not a valid estimate of Xi^2, the squared consensus distance. A single
+ * model (n = 1) has no consensus distance. Otherwise Xi^2 is the mean of n squared distances, and
+ * own2 is one of them. If n xi2 is below own2 / 2, a peer has reported too small a distance. */
 static bool is_none(double xi2, double own2, uint32_t n)
 {
     return n == 1 || (n > 0 && own2 > 2 * n * xi2);
 }
 
-/* Ends an averaging window after K exchanges. Sets Xi at the start of the previous window, where u
- * is Xi^2. Also sets |s - m|, the distance of this peer's model from the mean at the start of this
- * window. n: number of members. */
+/* Ends an averaging window after K exchanges. Sets Xi, the consensus distance at the start of the
+ * previous window: the average u is Xi^2. Also sets |s - m|, the distance of this peer's model from
+ * the mean at the start of this window. n: number of members. */
 static void end_window(struct sketch *k, uint32_t n)
 {
     struct sketch_figures *f = &k->figures;
@@ -219,7 +219,7 @@ void sketch_pair_reset(struct sketch_pair *p)
 enum pair_coding {
     PAIR_RAW,   /* Average m, uncompressed. */
     PAIR_FINE,  /* Encoding: the message holds the average m, with four bits per element. */
-    PAIR_CLOCK, /* PAIR_CLOCK and all later codings mark messages of tree aggregation. */
+    PAIR_CLOCK, /* PAIR_CLOCK and all later values mark messages of tree aggregation. */
     PAIR_UP,
     PAIR_DOWN,
     PAIR_BLURRED,
@@ -357,7 +357,9 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
         return;
     sum.n = (uint32_t)(m->tag % TAG_SETTLING);
     if (sum.n > 0 && is_absurd(k, (sum.dist2 + sum.norm2) / sum.n))
-        return; /* The value is implausible, so the message is ignored, as if it had been lost. */
+        /* The sums of squares in the message are implausible, so the message is ignored, as if it
+         * had been lost. */
+        return;
     sum.settling = (m->tag & TAG_SETTLING) != 0;
     if (m->bytes[0] != PAIR_CLOCK)
         pair_apply(k, m, sum.mean);
@@ -417,8 +419,8 @@ static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
     return !now->place.lock_step || (lost && !now->draining) || jumped || others;
 }
 
-/* Takes the consensus distance from the newest complete window of tree aggregation, unless the
- * current figures are as new. */
+/* Takes the consensus distance from the newest complete window of tree aggregation, unless it was
+ * already taken from that window. */
 static void take_survey(struct sketch *k)
 {
     struct sketch_figures *f = &k->figures;
@@ -514,7 +516,8 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 
 size_t sketch_nominal(const struct sketch *k)
 {
-    /* The header of a delta has about 24 bytes for the sketch: tag, u, q and a length. */
+    /* The header of a delta has about 24 bytes for the sketch: the tag, the averages u and q (top
+     * of sketch.h), and a length. */
     return compress_nominal(k->fine) + 24;
 }
 

@@ -221,7 +221,8 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 /* Initialises the state of an edge, so that the next sketch on this edge is uncompressed. The
  * caller sets the edge's place in the trees with tree_aggregation_pair_place(). */
 void sketch_pair_init(struct sketch_pair *p);
-/* Initialises the state of an edge that is reset. The edge keeps its place in the trees. */
+/* Initialises the state of an edge that is reset. The edge keeps its place in the spanning
+ * trees. */
 void sketch_pair_reset(struct sketch_pair *p);
 
 /* Writes the sketch message for the next exchange of an edge. Its tag is 0 if there is nothing to

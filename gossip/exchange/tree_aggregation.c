@@ -93,7 +93,7 @@ bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggrega
 
 /* ---- sums ---- */
 
-/* Adds the sum b, over other peers, to the sum a. */
+/* Adds b, the sums over some peers, to a, the sums over other peers. */
 static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_sum *b)
 {
     double share = (double)b->n / ((double)a->n + (double)b->n), apart2 = 0;

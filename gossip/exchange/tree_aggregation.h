@@ -65,8 +65,8 @@ enum {
 /* Role of a neighbour in a tree, seen from this peer. */
 enum tree_aggregation_role {
     TREE_AGGREGATION_ASIDE,  /* The edge to the neighbour is not part of the tree. */
-    TREE_AGGREGATION_PARENT, /* The neighbour is this peer's parent. */
-    TREE_AGGREGATION_CHILD   /* The neighbour is a child of this peer. */
+    TREE_AGGREGATION_PARENT, /* The neighbour is this peer's parent in the tree. */
+    TREE_AGGREGATION_CHILD   /* The neighbour is a child of this peer in the tree. */
 };
 
 /* State of one edge. A reset of the edge clears only `sent` and `told`. */
@@ -102,7 +102,7 @@ struct tree_aggregation_sum
 struct tree_aggregation_slot
 {
     uint64_t index; /* Index of the measurement in this slot. 0: the slot is empty. */
-    /* True: the measurement has begun at this peer, and the sum includes its model. */
+    /* True: the measurement has begun at this peer, and the sum includes this peer's model. */
     bool began;
     uint64_t round; /* Round count when the measurement began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
@@ -156,7 +156,7 @@ struct tree_aggregation
 /* Kind of a tree-aggregation message that a delta carries over an edge. */
 enum tree_aggregation_word {
     TREE_AGGREGATION_NOTHING, /* The delta carries no tree-aggregation message. */
-    TREE_AGGREGATION_CLOCK,   /* Message: a measurement has begun. It carries no sum. */
+    TREE_AGGREGATION_CLOCK,   /* Message: a measurement has begun. This message carries no sum. */
     TREE_AGGREGATION_UP,      /* Message: report of a child to its parent. */
     /* Message from a parent to its child: a sharp result, whose Xi is exact enough for users (see
      * the top of this file). */
@@ -192,8 +192,8 @@ void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  uint64_t built);
 /* Records that the edge was reset: messages that may have been lost are sent again. */
 void tree_aggregation_pair_reset(struct tree_aggregation_pair *p);
-/* Handles a message from the neighbour. Only the lower 24 bits of `index` are used. sum: ignored
- * for a CLOCK message. */
+/* Handles a message from the neighbour. index: the measurement window, of which only the lower 24
+ * bits are used. sum: ignored for a CLOCK message. */
 void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
                            enum tree_aggregation_word word, uint64_t index,
                            const struct tree_aggregation_sum *sum);

@@ -8,7 +8,8 @@
  * local steps. */
 static const double share_behind = 0.1;
 
-/* Weight of the newest measurement in the moving average that prices are computed from. */
+/* Weight of the newest measurement in the moving average from which the prices of codec levels are
+ * computed. */
 static const double newest_weight = 0.2;
 
 /* A level can become the new floor only if the transfer of its delta takes at most this share of

@@ -100,21 +100,23 @@ double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
 /* ---- the floor ---- */
 
-/* State of the floor and of the prices. Written by uplink.c only. */
+/* State of the floor (the sparsest codec level that may be used) and of the prices of the levels.
+ * Written by uplink.c only. */
 struct uplink
 {
     double bytes[CODEC_LEVELS_RUNGS]; /* Usual number of bytes of a delta of each level. */
     uint32_t floor; /* The floor: the densest level that does not delay the round. 0: no floor. */
-    /* n_up: number of calls of uplink_look() in a row, up to the last one, at which a higher floor
-     * was possible. n_over: number of calls in a row at which a delta of the floor's level took
-     * longer than the budget. */
+    /* n_up: number of successive calls of uplink_look(), up to the last call, at which a higher
+     * floor (sparsest level that may be used) was possible. n_over: number of successive calls at
+     * which a delta of the floor's level took longer than the budget. */
     uint32_t n_up, n_over;
     /* Codec level to which the floor rises when n_up reaches UPLINK_UP. It is the densest level
      * that each of the last n_up calls of uplink_look() found fast enough. */
     uint32_t to;
     uint32_t left; /* Codec level of the floor before it last fell. */
-    /* n_wait: number of further calls of uplink_look() during which the floor stays below the level
-     * from which it last fell. wait: value of n_wait directly after that fall. */
+    /* n_wait: number of further calls of uplink_look() during which the floor (sparsest level that
+     * may be used) stays below the level from which it last fell. wait: value of n_wait directly
+     * after that fall. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of
@@ -123,7 +125,8 @@ struct uplink
     uint32_t of_rung, n_priced;
 };
 
-/* Initialises the state without a floor. bytes: usual number of bytes of a delta of each level. */
+/* Initialises the state without a floor: any codec level may be used. bytes: usual number of bytes
+ * of a delta of each level. */
 void uplink_init(struct uplink *u, const double bytes[CODEC_LEVELS_RUNGS]);
 
 /* Returns the budget in seconds for the transfers of a round. compute_s: time of the local steps.
@@ -136,8 +139,9 @@ double uplink_budget(double compute_s, bool beside, double rtt_s);
  * the first call of uplink_look() all prices are 1. */
 void uplink_prices(const struct uplink *u, double price[CODEC_LEVELS_RUNGS]);
 
-/* Updates floor and prices from the measured speed. s_per_byte: seconds per byte on the slowest
- * edge. budget_s: the budget in seconds. rung: current level of deltas. The call does nothing if
+/* Updates the floor (sparsest level that may be used) and the prices from the measured speed.
+ * s_per_byte: seconds per byte on the slowest edge. budget_s: the longest transfer time that does
+ * not delay the round, in seconds. rung: current codec level of deltas. The call does nothing if
  * s_per_byte or budget_s is not finite. */
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung);
 

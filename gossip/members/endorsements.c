@@ -149,9 +149,9 @@ struct graph_of_vouches
     uint16_t *reached; /* Reachable members, the nearest to this peer first. */
     /* Order of the reachable members: a dominator comes before the members that it dominates. */
     uint16_t *rank;
-    /* Some members lie on every path from this peer to a member. dominator: of these, the last one
-     * before the member; this peer if there is none. label: of these, the first one; the member
-     * itself if there is none. NOBODY: the member is not reachable. */
+    /* Some members lie on every path of endorsements from this peer to a member x. dominator: the
+     * last of these members before x, or this peer if there are none. label: the first of these
+     * members, or x itself if there are none. NOBODY: x is not reachable. */
     uint16_t *dominator, *label;
     uint32_t n_reached, n_firm;
 };

@@ -21,7 +21,8 @@ static struct tombstone *find_tomb(const struct members *m, const uint8_t *id)
     return NULL;
 }
 
-/* Returns a new tombstone, or the oldest one, which the caller overwrites. NULL: out of memory. */
+/* Returns a new tombstone, or the oldest tombstone, which the caller overwrites. NULL: out of
+ * memory. */
 static struct tombstone *add_tomb(struct members *m)
 {
     if (m->n_tombs == TOMBSTONES_MAX) {

@@ -382,7 +382,7 @@ static enum members_verdict store_accusation(struct members *m, struct slot *s,
     if (at == e->n_accusers)
         e->n_accusers++;
     if (a->incarnation > e->record->incarnation)
-        /* The accusation has no effect until the record of its incarnation arrives. */
+        /* The accusation has no effect until the record of the accused incarnation arrives. */
         return MEMBERS_OLD;
     members_add_news(m, s, DISSEMINATION_ACCUSATIONS);
     members_judge(m, s, now_us);

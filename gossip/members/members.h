@@ -133,8 +133,8 @@ enum members_verdict {
      * record. This process started first, so it continues. */
     MEMBERS_CLONED,
     /* A duplicate of this peer's identity is proven: another process has answered this process's
-     * record. The other process started first, so this one must give up. members_dirty() returns
-     * its answer. */
+     * record. The other process started first, so this process must give up. members_dirty() then
+     * returns this process's new record, which tells the other process. */
     MEMBERS_CLONE,
     /* The statement was dropped: the table has WIRE_MEMBERS_MAX members, or memory is exhausted. */
     MEMBERS_FULL,

@@ -32,8 +32,9 @@ static struct average *average_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether a delta with this codec is an update. This holds for DELTA_RUN only, because
- * plan() never gives that codec to a correction. */
+/* Returns whether a delta with this codec is an update (the change of the model by local steps) and
+ * not a correction. This holds for DELTA_RUN only, because plan() never gives DELTA_RUN to a
+ * correction. */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -249,10 +250,10 @@ static void put(struct mixing *m, struct mixing_task *t)
         mixing_put(m, t, m->x, v->u);
 }
 
-/* With error feedback: adds to x the parts of updates that were not sent. Called after believe(). x
- * += withheld - memory, then withheld = memory - sent updates. `memory` is the mean of the error
- * memories that were encoded. If there is only one memory, it equals `withheld`, and x does not
- * change. */
+/* With error feedback: adds to x the parts of updates that were not sent. Called by believe(),
+ * after x contains the parts that were sent. x += withheld - memory, then withheld = memory - sent
+ * updates. `memory` is the mean of the error memories that were encoded. If there is only one
+ * memory, it equals `withheld`, and x does not change. */
 static void settle_memory(struct mixing *m, float share)
 {
     struct average *v = average_of(m);

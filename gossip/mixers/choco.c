@@ -76,7 +76,7 @@ static void encode(struct mixing *m)
     }
 }
 
-/* No codec makes a message of 0 bytes, so an empty delta cannot be mistaken for another one. */
+/* No codec makes a message of 0 bytes, so an empty delta cannot be mistaken for an encoded one. */
 static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
 {
     return n == 0 ? m->trigger > 0 && codec == DELTA_RUN : mixing_decodes(m, codec, message, n);

@@ -1,4 +1,5 @@
-/* gossip/mixers/clip.c -- computes the clipping threshold of --byzantine and clips the terms. */
+/* gossip/mixers/clip.c -- computes the clipping threshold of --byzantine and clips the correction
+ * terms. */
 #include "gossip/mixers/clip.h"
 
 #include "nn/math/vec.h"
@@ -57,8 +58,8 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
     }
     double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
-        /* Scaling by tau leaves a difference that is NaN or infinite as it is, so the term is
-         * refused instead. */
+        /* A difference b - a that is NaN or infinite stays so when it is scaled down to tau, so its
+         * correction term is refused. */
         t->refused |= !isfinite(t->d2);
         if (t->refused)
             t->coefficient = 0;

@@ -45,15 +45,16 @@
 
 #include <stdint.h>
 
-/* Required total weight of the edges whose difference is longer than the clipping threshold tau, in
- * multiples of the weight of the B heaviest edges. CLIP_LAST: consensus phase. CLIP_TRAINING:
- * training. */
+/* Total weight that the edges with |b - a| above the clipping threshold tau must have, as a
+ * multiple of the total weight of the B heaviest edges. B is the number of Byzantine neighbours to
+ * tolerate. CLIP_LAST applies in the consensus phase, CLIP_TRAINING in training. */
 enum { CLIP_LAST = 1, CLIP_TRAINING = 2 };
 
-/* Returns tau^2, the squared clipping threshold, for n terms with known squared length d2 and
- * mixing weight w. tolerate: number of Byzantine neighbours to tolerate; 0 returns the largest
- * finite d2. behind: CLIP_TRAINING or CLIP_LAST. A d2 that is NaN or infinite counts as farthest.
- * Terms of equal length keep their order in the array. O(n^2). */
+/* Returns tau^2, the squared clipping threshold, for n correction terms with known squared length
+ * d2 and mixing weight w. tolerate: number of Byzantine neighbours to tolerate; 0 returns the
+ * largest finite d2. behind: CLIP_TRAINING in training, CLIP_LAST in the consensus phase. A d2 that
+ * is NaN or infinite counts as the largest. Terms of equal length keep their order in the array.
+ * O(n^2). */
 double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind);
 
 struct clip_rule
@@ -61,15 +62,15 @@ struct clip_rule
     /* Number B of Byzantine neighbours to tolerate. Only neighbours that take part in the job are
      * counted. */
     uint32_t tolerate;
-    /* Required weight of the edges whose difference is longer than the clipping threshold, as a
-     * multiple of the weight of the B heaviest edges: CLIP_TRAINING or CLIP_LAST. */
+    /* CLIP_TRAINING or CLIP_LAST: total weight that the edges with |b - a| above the clipping
+     * threshold must have, as a multiple of the total weight of the B heaviest edges. */
     uint32_t behind;
     double most2; /* Upper limit of tau^2, the squared clipping threshold. Infinite: no limit. */
 };
 
 /* Computes the length of each of n terms, the corrections by single neighbours, over dim floats,
- * and reduces the coefficients of terms that are longer than tau. A term with d2 over its limit2 is
- * marked `refused` and counts as farthest. */
+ * and reduces the coefficients of terms that are longer than the clipping threshold. A term whose
+ * squared length d2 exceeds its limit2 is marked `refused` and counts as the longest. */
 void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip_rule *rule);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Returns the length in bytes of the encoded companion in a message, without the length field
- * before it. */
+/* Returns the length in bytes of the encoded companion vector in a message, without the length
+ * field before the vector. */
 static size_t length(const uint8_t *message)
 {
     size_t n = 0;

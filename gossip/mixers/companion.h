@@ -30,8 +30,8 @@ size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *mess
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n);
 
-/* Moves the companion by one term of correction_mix(), if both deltas of the exchange contain the
- * companion and the exchange was not refused. */
+/* Moves the companion vector by one neighbour's term, as correction_mix() moves the model, if both
+ * deltas of the exchange contain the companion and the exchange was not refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
 /* Subtracts from the companion vector the flow of edge e (the sum of the changes by its exchanges),

@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    /* Floats per block. x, a and b of one block fit in the first two levels of cache. */
+    /* Floats per block. One block of the model x and of the replicas a and b fits in the first two
+     * levels of cache. */
     BLOCK = 2048,
     /* Number of mixings per measurement of |x - x0|, which needs a pass over x. Measuring at
      * every mixing would be unsafe: an attacker could enlarge |x - x0| with each exchange, and

@@ -14,7 +14,8 @@
 
 /* ---- mix ---- */
 
-/* Sets a replica to the beginning of the run: the initial model and a companion of zeros. */
+/* Sets a replica to its value at the beginning of the run: the initial model, and a companion
+ * vector of zeros. */
 static void begin_replica(const struct mixing *m, float *v)
 {
     memcpy(v, m->x0, m->dim * sizeof *v);

@@ -15,8 +15,8 @@
  * share again. */
 static const double beside_share = 0.05;
 
-/* Returns k: the caller attaches sketches or statistics to deltas 0, k, 2k, ... Delta 0 has one, so
- * even a short run gets one measurement. */
+/* Returns k: the caller attaches sketches or statistics to deltas 0, k, 2k, ... Delta 0 has an
+ * attachment, so even a short run gets one measurement. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);

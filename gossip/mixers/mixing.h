@@ -133,7 +133,8 @@ struct mixing
     /* Companion vector, which peers exchange and mix like x, for example the momentum: dim floats,
      * borrowed from the trainer. NULL: there is none. */
     float *companion;
-    /* True: each edge stores its flow, the sum of the changes of the companion by its exchanges. */
+    /* True: each edge stores its flow, the sum of the changes of the companion vector by its
+     * exchanges. */
     bool conserved;
     bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
@@ -149,8 +150,8 @@ struct mixing
     /* Codecs of deltas, indexed by enum delta_codec. The levels of --compress auto begin at
      * DELTA_RUNG. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
-    /* Encoders of the companion vector, one for each codec in codec[]. NULL: deltas with this codec
-     * do not contain the companion. */
+    /* Encoders of the companion vector (for example the momentum), one for each codec in codec[].
+     * NULL: deltas with this codec do not contain the companion vector. */
     struct compress *companion_codec[DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
@@ -272,8 +273,9 @@ double mixing_held_dist2(const struct mixing *m, const float *a, const float *b)
 void mixing_copy_model(const struct mixing *m, struct packet *out);
 
 /* mixing_edge_open() initialises edge e for this run. Returns 0 or -ENOMEM. mixing_edge_close()
- * frees the memory of the edge, drops its references to replicas, and takes back the flow of a
- * conserved companion. Neither function may be called while a job runs. */
+ * frees the memory of the edge, drops its references to replicas, and subtracts the edge's flow
+ * from a conserved companion vector (top of this file). Neither function may be called while a job
+ * runs. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);
@@ -411,12 +413,13 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
 /* Returns the round, within the edge's epoch, of the delta that the task makes. */
 uint64_t mixing_edge_round(const struct mixing_task *t);
 
-/* Returns the length in bytes of a typical message with this codec of the run. */
+/* Returns the length in bytes of a typical message that is encoded with `codec`, a codec of the
+ * run. */
 size_t mixing_nominal(const struct mixing *m, uint32_t codec);
 
-/* Encodes x - x_hat (dim floats each) with the codec of task t. In a run with a companion, x_hat is
- * a whole replica, which contains both vectors. All tasks that share the packet t->made get the
- * result. Sets m->diverged if the result is not finite. */
+/* Encodes x - x_hat (dim floats each) with the codec of task t. In a run with a companion vector
+ * (top of this file), x_hat is a whole replica, which contains both model and companion. All tasks
+ * that share the packet t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
 /* Makes an empty message for task t, in place of mixing_put(). d2: |x - x_hat|^2, the squared

@@ -129,8 +129,8 @@ void statistics_get(const struct statistics *s, const uint8_t *p, float *x)
 
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
-    /* Both ends see which deltas carry values, so either both ends average the values or neither
-     * does. */
+    /* Both ends see which deltas carry running statistics, so either both ends average the
+     * statistics or neither does. */
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)
         return;

@@ -33,16 +33,16 @@ struct statistics
 {
     /* Number of values. 0: no value exists, and no bytes are sent. */
     size_t n;
-    /* n amounts, each 0 or more, that were not subtracted from x yet, because a variance would have
-     * become too small. */
+    /* n amounts, each 0 or more, that are still to be subtracted from the statistics in x. They
+     * were not subtracted at once, because a variance would have become too small. */
     float *owed;
     bool *nonnegative; /* n flags: true if the value is a variance, which must not be negative. */
     /* Scratch of n floats each. sum: the amount to add to each statistic in this job. least: the
      * smallest value of each statistic among the neighbours. */
     float *sum, *least;
     size_t n_terms; /* Number of exchanges that this job has averaged so far. */
-    /* Squared distance |s_j - s_i|^2 between the statistics sent by the two ends of an edge. Of the
-     * edges in the last averaging, this is the one with the largest relative distance. */
+    /* Squared distance |s_j - s_i|^2 between the statistics that the two ends of an edge sent, for
+     * the edge with the largest relative distance in the last averaging. */
     double apart2;
     /* Squared norm |s_i|^2 of the statistics that this peer sent on the edge with the largest
      * relative distance. */
@@ -78,7 +78,7 @@ void statistics_get(const struct statistics *s, const uint8_t *p, float *x);
  * both payloads. Does nothing if one payload carries no statistics. */
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other);
 
-/* Adds the sums of all exchanges of the job to x[0..n). */
+/* Adds the sum of the changes by all exchanges of the job to the running statistics x[0..n). */
 void statistics_mix(struct statistics *s, float *x);
 
 /* Returns the relative distance between the running statistics at the two ends of an edge, the

@@ -393,7 +393,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->restored = get_bool(c);
 }
 
-/* The codec checks the bytes of the payload later (mixing_valid()). */
+/* The codec checks the bytes of the delta's payload later (mixing_valid()). */
 static void read_delta(struct cursor *c, struct wire_message *message)
 {
     struct wire_delta *m = &message->delta;
@@ -518,7 +518,8 @@ static void read_status(struct cursor *c, struct wire_message *message)
         get_status_figure(c, &m->figures[i]);
 }
 
-/* The trainer checks the bytes of the payload later (peer/node/join/statistics_aggregation.h). */
+/* The trainer checks the bytes of the column statistics later
+ * (peer/node/join/statistics_aggregation.h). */
 static void read_moments(struct cursor *c, struct wire_message *message)
 {
     struct wire_moments *m = &message->moments;

@@ -49,8 +49,8 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,
     WIRE_SKETCH_MAX = 4096, /* Maximum bytes of an encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Maximum number of edges in a STATUS. */
-    WIRE_FIGURES_MAX = 32,  /* Maximum number of figures that a STATUS identifies by name. */
-    WIRE_FIGURE_NAME = 31,  /* Maximum characters of the name of a figure: [a-z0-9_]. */
+    WIRE_FIGURES_MAX = 32,  /* Maximum number of metrics that a STATUS identifies by name. */
+    WIRE_FIGURE_NAME = 31,  /* Maximum characters of the name of a metric: [a-z0-9_]. */
     /* Momentum 1.0 as a fixed-point number. A momentum in a message is always less. */
     WIRE_MOMENTUM_ONE = 1 << 16,
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
@@ -262,10 +262,10 @@ struct wire_heard
 
 /* Reasons for refusing a session. */
 enum wire_refusal {
-    REFUSED_UNLISTED = 0, /* The identity is not on the allow-list and has no certificate. */
-    REFUSED_EXPIRED,      /* The certificate has expired. */
-    REFUSED_ISSUER,       /* The issuer of the certificate is not on the allow-list. */
-    REFUSED_FORGED,       /* A signature of the certificate is invalid. */
+    REFUSED_UNLISTED = 0, /* The identity is not on the allow-list and has no join certificate. */
+    REFUSED_EXPIRED,      /* The join certificate has expired. */
+    REFUSED_ISSUER,       /* The issuer of the join certificate is not on the allow-list. */
+    REFUSED_FORGED,       /* A signature of the join certificate is invalid. */
     REFUSED_NAME          /* Duplicate name: a live member, `other`, has the same name. */
 };
 
@@ -283,8 +283,8 @@ struct wire_edge
 {
     /* Epoch of the edge at the sender. 0: there is none, or the sender requests a reset. */
     uint64_t epoch;
-    uint64_t round; /* Number of exchanges committed in the epoch. */
-    /* Random number, new in each message, from which the next epoch is derived. */
+    uint64_t round; /* Number of exchanges committed in the edge's current epoch. */
+    /* Random number, new in each message, from which both ends derive the edge's next epoch. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process. */
     /* Step counter of the sender, counted as in run_round of a DELTA. The receiver does not wait
@@ -296,11 +296,12 @@ struct wire_edge
 struct wire_delta
 {
     uint64_t epoch;
-    uint64_t round; /* Round of the epoch to which the delta belongs. */
+    uint64_t round; /* Round of the edge's epoch to which the delta belongs. */
     /* Number of rounds that the sender has done, including rounds of the consensus phase. */
     uint64_t run_round;
-    /* Number of edges over which the sender mixes in this round. The sender's weight for the
-     * edge is (1 + more) / (1 + degree); the lesser weight of both ends is used. */
+    /* Number of edges over which the sender mixes in this round. The sender's weight for this edge
+     * is (1 + more) / (1 + degree), with `more` from the next field. The lesser weight of both ends
+     * is used. */
     uint32_t degree;
     /* The value `more` in the sender's weight for this edge, (1 + more) / (1 + degree). 0 on a
      * topology that does not change by round. */
@@ -311,7 +312,8 @@ struct wire_delta
     float x2, e2;
     /* Momentum in units of 1 / WIRE_MOMENTUM_ONE. The lesser value of both ends is used. */
     uint32_t momentum;
-    /* Hash of both replicas (a, b) before this round. 0: no comparison in this round. */
+    /* Hash of the edge's two replicas (a, b) before this round. 0: the two ends do not compare
+     * their replicas in this round. */
     uint64_t hash;
     uint64_t
         checkpoint; /* Step counter at which all peers write a checkpoint. 0: no checkpoint is planned. */
@@ -333,7 +335,8 @@ struct wire_delta
      * negative. */
     float mean_dist2, mean_norm2;
     struct bytes sketch;
-    /* Compressed delta. Empty: all of it was sent in PARTs over this session. */
+    /* Compressed delta. Empty: the whole delta was already sent in PART messages over this
+     * session. */
     struct bytes payload;
 };
 
@@ -405,10 +408,11 @@ struct wire_callback
     char address[WIRE_ADDRESS_MAX + 1]; /* Address that the last test dial used. */
 };
 
-/* Ballot of the finish protocol. Ballots are ordered by number, then by id. */
+/* Ballot: one attempt of the finish protocol to agree on the end of the run. Ballots are ordered by
+ * number, then by id. */
 struct wire_ballot
 {
-    uint64_t number;           /* Number of the ballot. 0: no ballot. */
+    uint64_t number;           /* Number of the ballot of the finish protocol. 0: no ballot. */
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the peer that coordinates the ballot. */
 };
 
@@ -421,7 +425,9 @@ enum wire_finish_word {
      * its own. */
     WIRE_FINISH_REPORT,
     WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE: describes the same group of peers as a REPORT. */
-    WIRE_FINISH_DECIDED,  /* The message carries the certificate of the run as `proposal`. */
+    /* The message carries the finish certificate (evidence that the run has succeeded) as
+     * `proposal`. */
+    WIRE_FINISH_DECIDED,
     WIRE_FINISH_END
 };
 
@@ -431,15 +437,17 @@ enum wire_finish_word {
 struct wire_finish
 {
     enum wire_finish_word word;
-    /* Ballot to which the message belongs. A DECIDED message belongs to no ballot. */
+    /* Ballot (attempt of the finish protocol) to which the message belongs. A DECIDED message
+     * belongs to no ballot. */
     struct wire_ballot ballot;
-    /* Highest ballot that was promised by the sender or by a peer whose answer the sender has added
-     * to this message. */
+    /* Highest ballot promised by the sender or by a peer whose answer the sender has added to this
+     * message. A peer that has promised a ballot accepts no proposal of a lower ballot. */
     struct wire_ballot promised;
-    /* In a REPORT: highest ballot in which a proposal was accepted by the sender or by a peer whose
-     * answer the sender has added to this message. */
+    /* In a REPORT: highest ballot (attempt of the finish protocol) in which a proposal was accepted
+     * by the sender or by a peer whose answer the sender has added to this message. */
     struct wire_ballot accepted;
-    /* True: a session was lost while answers were collected, so answers may be missing. */
+    /* True: the sender lost a session while it collected the answers of other peers, so answers may
+     * be missing. */
     bool partial;
     /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */
     uint32_t n_mixing;
@@ -487,7 +495,8 @@ struct wire_model
     uint32_t piece;
     /* Key with which the sketches were drawn. 0: the payload has no sketches. */
     uint64_t key;
-    /* True: the floats belong to a model that the certificate of the run covers. */
+    /* True: the floats belong to a model that the finish certificate covers (the evidence that the
+     * run has succeeded). */
     bool certified;
     /* The model or piece as little-endian float32, or the sketches if key is not 0. */
     struct bytes payload;
@@ -502,14 +511,15 @@ struct wire_status_edge
     uint64_t resets;
 };
 
-/* A figure by name. Both ends find the name in the table of figures (peer/node/figure.h), so a new
- * figure needs no new protocol version. A receiver ignores names that it does not know. */
+/* A metric that is sent by name. Both ends find the name in the table of figures
+ * (peer/node/figure.h), so a new metric needs no new protocol version. A receiver ignores names
+ * that it does not know. */
 struct wire_status_figure
 {
     char name[WIRE_FIGURE_NAME + 1];
     bool is_real;   /* True: the value is a real number. False: a whole number. */
-    uint64_t whole; /* Value of a figure that is a whole number. A bool is 0 or 1. */
-    /* Value of a real figure. Never NaN: an unknown figure is not sent. */
+    uint64_t whole; /* Value of a metric that is a whole number, or a bool as 0 or 1. */
+    /* Value of a metric that is a real number. Never NaN: an unknown metric is not sent. */
     double real;
 };
 
@@ -536,7 +546,7 @@ struct wire_status
                + 1]; /* Codec of the peer's current deltas, truncated if too long. Empty: none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
-    /* Number of figures that are sent with a name, because they have no field of their own. */
+    /* Number of metrics that are sent with a name, because they have no field of their own. */
     uint32_t n_figures;
     struct wire_status_figure figures[WIRE_FIGURES_MAX];
 };
@@ -547,7 +557,7 @@ struct wire_status
 struct wire_moments
 {
     struct record record;
-    /* True: the member would create a run from the statistics of all members. */
+    /* True: the member offers to create the run from the column statistics of all members. */
     bool founds;
     /* The column statistics, at most WIRE_MOMENTS_MAX bytes. Only the trainer interprets them. */
     struct bytes payload;
