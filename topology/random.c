@@ -160,8 +160,9 @@ static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *
     }
 }
 
-/* Draws a small-world graph. Edges are moved in the order of the paper: first the edges to the
- * nearest neighbours of all peers, then the edges to the second nearest neighbours, and so on. */
+/* Draws a small-world graph. Edges are moved in the order of Watts and Strogatz (1998): first the
+ * edges to the nearest neighbours of all peers, then the edges to the second nearest neighbours,
+ * and so on. */
 static int draw_world(const struct world *w, double p, struct topology_edges *e, struct rng *rng)
 {
     for (uint32_t k = 0; k < w->half; k++)

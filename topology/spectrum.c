@@ -61,7 +61,8 @@ struct lanczos
     /* The tridiagonal matrix T: alpha[0..k) is its diagonal, and beta[i] is the off-diagonal
      * element between alpha[i - 1] and alpha[i]. */
     double *alpha, *beta;
-    size_t k, cap; /* Number of rows of T at present, and largest number of rows. */
+    /* Number of rows of the tridiagonal matrix T at present, and largest number of rows. */
+    size_t k, cap;
     /* True: the iteration has no further vector q, so T cannot grow. The eigenvalues of T are then
      * eigenvalues of the matrix to which the iteration is applied. */
     bool exhausted;
