@@ -343,7 +343,7 @@ enum codec_class {
  * this type. */
 struct codec
 {
-    const char *name; /* Name in a specification, for example "topk". */
+    const char *name; /* Name of the codec in a specification, for example "topk". */
     /* Content of a message, as one clause for the list of codecs that users see. */
     const char *about;
     enum codec_class class; /* Error guarantee that the codec gives with its default arguments. */

@@ -126,7 +126,7 @@ void compress_apply(const struct compress *c, const uint8_t *src, size_t len, fl
 /* Description of one codec for users. The texts are static. */
 struct compress_info
 {
-    const char *name; /* Name in a specification, such as "topk". */
+    const char *name; /* Name of the codec in a specification, such as "topk". */
     /* Syntax of the codec in a specification, such as "qsgd:bits:bucket:norm,round=near|sr". */
     char form[COMPRESS_SPEC_MAX];
     /* Canonical specification of the codec with its default arguments. */

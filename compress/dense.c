@@ -22,7 +22,7 @@ static size_t block_of(const struct codec_stage *c, size_t n)
 
 /* Limits of a batch: largest number of elements and of blocks that are loaded before the first
  * block is encoded. Loading several blocks at once lets the CPU read the next block while it adds
- * up the sums of one. A batch fits into the L1 cache. */
+ * up the sums of the block before. A batch fits into the L1 cache. */
 enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
 /* Returns the number of blocks of `block` elements that are loaded together as a batch. At least

@@ -187,8 +187,8 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- Candidates for the thresholds, and the choice of elements ---- */
 
-/* Returns the rank of the threshold among the `size` sampled values of one sign. The rank is the
- * expected one plus five standard deviations, so that the threshold is rarely too high. */
+/* Returns the rank of the threshold among the `size` sampled values of one sign: the expected rank
+ * plus five standard deviations, so that the threshold is rarely too high. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;

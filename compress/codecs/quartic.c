@@ -93,8 +93,7 @@ static inline uint8_t digit_of(uint8_t b, uint16_t third)
     return (uint8_t)((uint32_t)fraction * 3u >> 16);
 }
 
-/* For each digit number of a byte, the factor `third` of digit_of(): 2^16 / 3^(5 - fifth), rounded
- * up. */
+/* Factors `third` of digit_of(): for digit number i of a byte, 2^16 / 3^(5 - i), rounded up. */
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
 /* Decodes the digit number `fifth` of each of n bytes to v[i] = scale * (digit - 1). `third`

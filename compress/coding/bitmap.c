@@ -58,8 +58,8 @@ VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t coun
     return index[count - 1] < r->n;
 }
 
-/* A set bit that was not read may be in the present word, in a later word or in the padding. It
- * makes the bitmap invalid, because a set of positions must have exactly one encoding. */
+/* A set bit that was not read may be in the present word, in a later word or in the padding. Such a
+ * bit makes the bitmap invalid, because a set of positions must have exactly one encoding. */
 bool bitmap_ended(const struct bitmap_reader *r)
 {
     uint64_t bits = r->bits;

@@ -48,7 +48,7 @@ struct rice_reader
     size_t at;     /* Number of bits read so far. */
     uint64_t next; /* Smallest valid value of the next position: the last position plus 1. */
     uint64_t n;    /* Number of possible positions: each position is below n. */
-    unsigned b;    /* Parameter of the Rice code. */
+    unsigned b;    /* Parameter b of the Rice code: the number of low bits in the code of a gap. */
     /* Number of positions read so far. `odd` is the number of gaps with an odd high part. `top` is
      * the number of gaps in which the highest of the b low bits is set. */
     size_t k;

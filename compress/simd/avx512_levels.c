@@ -79,8 +79,8 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     r->q2 = _mm512_add_ps(r->q2, _mm512_mul_ps(level, level));
 }
 
-/* Lanes outside the mask are zero and stay zero. They are never rounded up, because no random
- * number is below 0, their fraction. */
+/* Lanes outside the mask are zero and stay zero: a lane is rounded up only if the random number is
+ * below its fraction, and no random number is below 0. */
 AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *restrict q,
                                               const float *restrict v, const float *restrict u,
                                               size_t n)
