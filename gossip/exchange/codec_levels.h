@@ -112,8 +112,10 @@ struct codec_levels_mark
  * when a checkpoint is read. */
 struct codec_levels
 {
-    uint32_t rung;  /* Codec level chosen from the drift. */
-    uint32_t first; /* Codec level at which the peer begins if no price is too high. */
+    uint32_t rung; /* Codec level chosen from the drift. */
+    /* Codec level at which the peer begins, unless the price of this level (the delay of its
+     * deltas) is too high. */
+    uint32_t first;
     /* The floor: the sparsest level that may be used, because the link has room for it (uplink.h).
      * 0: any level may be used. Not saved in checkpoints. */
     uint32_t floor;

@@ -229,7 +229,8 @@ void edge_forget_parts(struct edge *e);
 
 /* Result of checking a received delta or fragment. */
 enum edge_verdict {
-    EDGE_ACCEPT,   /* Result: the delta is expected. edge_store() stores it. */
+    /* Result: the delta is the expected one. The caller stores it with edge_store(). */
+    EDGE_ACCEPT,
     EDGE_REPEAT,   /* Result: the delta is already stored or applied, and is dropped. */
     EDGE_STALE,    /* Result: the delta belongs to another epoch, and is dropped. */
     EDGE_VIOLATION /* Result: a correct peer cannot have sent this delta. */

@@ -230,7 +230,7 @@ static double farthest(const struct layers_part *p, const float *const *x, size_
 }
 
 /* Sets f->far to the two models that are farthest apart over all parts together. sum[] has the
- * squared distance of each pair. Returns the largest of these. */
+ * squared distance of each pair. Returns the largest squared distance. */
 static double farthest_of_all(const double *sum, size_t n, struct layers_figure *f)
 {
     double most = 0;

@@ -470,7 +470,7 @@ void sketch_passed_over(struct sketch *k)
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
     /* The next window that ends gets the order key own_begun + 1. If `anew` is true, the open
-     * window does not end but is cut short, so the window after it gets this key. */
+     * window does not end but is cut short, and the window after it gets the key own_begun + 1. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 

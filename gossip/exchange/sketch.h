@@ -185,7 +185,8 @@ struct sketch_pair
     struct tree_aggregation_pair survey;
 };
 
-/* A sketch message. Each delta can carry one. */
+/* A message for the averaging of sketches, or for tree aggregation. Each delta can carry one such
+ * message. */
 struct sketch_message
 {
     /* Tag that identifies the set of members, the window, and the round of the edge in that
@@ -230,7 +231,7 @@ void sketch_pair_reset(struct sketch_pair *p);
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
 /* Returns a number that is less than the order key (own_begun) of every window that begins from now
- * on. anew: the next call of sketch_beat() begins a window. */
+ * on. anew: true if the next call of sketch_beat() begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* Records that the model was replaced by another peer's model of a later round. This peer sends no

@@ -93,7 +93,7 @@ struct tree_aggregation_sum
 {
     uint32_t n;    /* Number of peers in the sum. 0: the sum is empty. */
     bool settling; /* True: at least one of the peers in the sum is in its consensus phase. */
-    float mean[SKETCH_K]; /* Mean of the sketches s. */
+    float mean[SKETCH_K]; /* Mean of the sketches of the n peers. */
     double dist2;         /* Sum of the squared distances |s - mean|^2 of the n sketches. */
     double norm2;         /* Sum of the squared norms |x|^2 of the n models. */
 };
@@ -161,8 +161,8 @@ enum tree_aggregation_word {
     /* Message from a parent to its child: a sharp result, whose Xi is exact enough for users (see
      * the top of this file). */
     TREE_AGGREGATION_DOWN,
-    /* Message from a parent to its child: a result that is not sharp, so users do not see its Xi
-     * (see the top of this file). */
+    /* Message from a parent to its child: a result that is not "sharp", that is, whose Xi is not
+     * exact enough for users (see the top of this file). */
     TREE_AGGREGATION_BLURRED
 };
 

@@ -73,8 +73,8 @@ enum {
      * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
     UPLINK_WAIT = 8,
     UPLINK_WAIT_MOST = 512,
-    /* Largest price of a codec level. The drift target is multiplied by the price, so this limit
-     * bounds the drift on a slow link. */
+    /* Largest price of a codec level (transfer time of its delta, divided by the time allowed). The
+     * drift target is multiplied by the price, so this limit bounds the drift on a slow link. */
     UPLINK_PRICE_MOST = 8,
     /* Least number of bytes of a burst (bytes sent without a pause) whose duration is measured. */
     UPLINK_BURST = 256

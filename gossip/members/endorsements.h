@@ -59,8 +59,8 @@ enum {
  * `id` is unknown. */
 void members_know(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
-/* Stores one endorsement (a signed statement that a member exists). It counts from the next call of
- * members_settle() on. */
+/* Stores one endorsement (a signed statement that a member exists). The endorsement counts from the
+ * next call of members_settle() on. */
 enum members_verdict members_vouched(struct members *m, const struct vouch *v);
 
 /* Endorses each member that has a session with this peer and has too few endorsements, then calls

@@ -1,9 +1,9 @@
 /* gossip/members/members.c -- the rules of membership: which statement overrides which.
  *
- * Each received statement takes the same path: compare its age with the stored one, verify the
- * signature, store it, then members_judge() updates the member's state. Signatures are
- * verified only if the statement would change something, because verification is by far the
- * most expensive step and most rumours are old.
+ * Each received statement takes the same path: compare its age with that of the stored
+ * statement, verify the signature, store it, then members_judge() updates the member's state.
+ * Signatures are verified only if the statement would change something, because verification is by
+ * far the most expensive step and most rumours are old.
  */
 #include "gossip/members/members.h"
 

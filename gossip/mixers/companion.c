@@ -49,8 +49,8 @@ int companion_put(const struct mixing *m, uint32_t codec, const struct compress_
     *n = 0;
     if (m->companion_codec[codec] == NULL)
         return 0;
-    /* `stat` is not used. It is passed because the encoder then checks all values, also those that
-     * it does not send. */
+    /* `stat` is passed although it is not used, because the encoder then also checks the values
+     * that it does not send. */
     struct compress_stat stat;
     int err =
         compress_encode(m->companion_codec[codec], &own, message + COMPANION_HEAD, &len, &stat);

@@ -79,8 +79,8 @@ static bool corrects(const struct mixing_task *t)
 }
 
 /* Returns the constant step size if both deltas are whole models, else 0, which selects the
- * adaptive gamma. The adaptive rule needs the compression error of a codec, and only corrections
- * report one. */
+ * adaptive gamma. The adaptive rule needs the compression error of a codec, which only corrections
+ * report. */
 static double step_of(const struct mixing *m, const struct mixing_task *t)
 {
     bool models = t->ours.head.codec == DELTA_RUN && t->theirs.head.codec == DELTA_RUN;

@@ -1,5 +1,5 @@
-/* gossip/mixers/job.c -- the part of a job on the worker thread: applies deltas, calls the mixer
- * and encodes new deltas.
+/* gossip/mixers/job.c -- the part of a job (one peer's work for one round) on the worker thread:
+ * applies deltas, calls the mixer and encodes new deltas.
  */
 #include "gossip/mixers/mixing.h"
 

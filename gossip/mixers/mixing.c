@@ -272,7 +272,8 @@ size_t mixing_nominal(const struct mixing *m, uint32_t codec)
     return n;
 }
 
-/* Returns the mixer's message in a valid payload. It follows the running statistics. */
+/* Returns the mixer's message in a valid payload, in which the message follows the running
+ * statistics. */
 static struct bytes message_of(const struct mixing *m, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_length(&m->statistics, payload);
@@ -332,8 +333,8 @@ double mixing_lag2(const struct mixing *m)
     return most;
 }
 
-/* All edges are in step if at most one replica is in use. Between jobs, only edges use replicas.
- * The loop thread owns the list of replicas, so no lock is needed. */
+/* All edges have committed the same deltas if at most one replica is in use. Between jobs, only
+ * edges use replicas. The loop thread owns the list of replicas, so no lock is needed. */
 bool mixing_in_step(const struct mixing *m)
 {
     return m->replicas.used == NULL || m->replicas.used->next == NULL;

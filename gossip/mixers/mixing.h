@@ -55,7 +55,7 @@ enum {
     MIXING_HASH_EVERY = 64
 };
 
-/* The work of one edge in a job. */
+/* The work of one edge in a job, which is one peer's work for one round. */
 struct mixing_task
 {
     struct edge *edge;
@@ -106,7 +106,8 @@ struct mixing_task
     bool suspect;
 };
 
-/* Values that this peer announces to the neighbours in all deltas of a job. */
+/* Values that this peer announces to the neighbours in all deltas of a job (one peer's work for one
+ * round). */
 struct mixing_announcement
 {
     uint64_t run_round;  /* Step counter of the run after the job's local steps. */
@@ -118,8 +119,8 @@ struct mixing_announcement
     /* Momentum for exchanges of the consensus phase, in units of 1 / WIRE_MOMENTUM_ONE. 0: none. */
     uint32_t momentum;
     /* Number of the current exact averaging pass (a sequence of rounds that gives all peers the
-     * exact mean), if it was exact so far. Sent as `clean` of struct wire_delta. 0: no pass, or not
-     * exact. */
+     * exact mean), if every exchange of the pass succeeded so far, else 0. Sent as `clean` of
+     * struct wire_delta. */
     uint64_t clean;
 };
 
@@ -318,7 +319,8 @@ struct mixing_moment
     uint32_t degree, more;
 };
 
-/* Starts a job. At most n edges can join it. Returns 0 or -ENOMEM. */
+/* Starts a job (one peer's work for one round). At most n edges can join it. Returns 0 or
+ * -ENOMEM. */
 int mixing_begin(struct mixing *m, size_t n);
 
 /* Adds a task for edge e if the edge commits, encodes or is reset in this job. Call it in neighbour

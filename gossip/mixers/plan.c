@@ -1,4 +1,5 @@
-/* gossip/mixers/plan.c -- plans and finishes a job, on the loop thread.
+/* gossip/mixers/plan.c -- plans and finishes a job (one peer's work for one round), on the loop
+ * thread.
  *
  * Planning decides which edges share a replica and which share an encoded delta. The worker
  * only executes the plan:

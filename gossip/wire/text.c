@@ -39,7 +39,7 @@ static const char *bracketed(const char *s)
     const char *at = s + 1;
     while (*at == ':' || *at == '.' || (*at != '\0' && strchr("0123456789abcdefABCDEF", *at)))
         at++;
-    if (at - s < 3) /* The shortest IPv6 address is "::". */
+    if (at - s < 3) /* The shortest IPv6 address, "::", has two characters. */
         return NULL;
     if (*at == '%') {
         if (!is_word(*++at))

@@ -106,12 +106,15 @@ enum wire_role {
 
 enum record_state {
     RECORD_RUNNING = 0,
-    /* The worker has run one job for too long. The member is no vertex until the job ends. */
+    /* The worker has run one job for too long. The member is no vertex of the topology until the
+     * job ends. */
     RECORD_STALLED,
     RECORD_TRAINED,  /* Training is done, and the member is in the consensus phase. */
-    RECORD_FINISHED, /* The final model is stored. The member remains a vertex. */
-    RECORD_FAILED,   /* The model is final but could not be stored. The member remains a vertex. */
-    RECORD_LEFT      /* The member left the cluster by its own announcement. It is no vertex. */
+    RECORD_FINISHED, /* The final model is stored. The member remains a vertex of the topology. */
+    /* The model is final but could not be stored. The member remains a vertex of the topology. */
+    RECORD_FAILED,
+    /* The member has announced that it leaves the cluster, and is no vertex of the topology. */
+    RECORD_LEFT
 };
 
 /* Returns whether a member in record state s has ended its run, with or without a stored model.
@@ -133,7 +136,7 @@ struct certificate
     uint8_t issuer[WIRE_ID_BYTES];
     /* Milliseconds since 1970. From this time on the token admits no new member. */
     uint64_t expires_ms;
-    uint8_t key[WIRE_ID_BYTES]; /* Ed25519 public key of this token only. */
+    uint8_t key[WIRE_ID_BYTES]; /* Ed25519 public key that belongs to this token only. */
     /* Signature by the issuer over the bytes of wire_token_signed(). */
     uint8_t issued[WIRE_SIGNATURE_BYTES];
     /* Signature by the token's key over the bytes of wire_presented_signed(). */
@@ -145,7 +148,7 @@ struct certificate
 struct record
 {
     /* The fields that are read when two records are compared come first, within two cache lines. */
-    uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
+    uint8_t id[WIRE_ID_BYTES]; /* Identity of the member: its Ed25519 public key. */
     /* Version number of the record; a higher one is newer and refutes older accusations. */
     uint64_t incarnation;
     uint64_t boot; /* Boot id: random number drawn at each process start. */
@@ -286,7 +289,7 @@ struct wire_edge
     uint64_t round; /* Number of exchanges committed in the edge's current epoch. */
     /* Random number, new in each message, from which both ends derive the edge's next epoch. */
     uint64_t nonce;
-    uint64_t boot; /* Boot id of the sender's process. */
+    uint64_t boot; /* Boot id of the sender's process: a random number drawn at process start. */
     /* Step counter of the sender, counted as in run_round of a DELTA. The receiver does not wait
      * for rounds that the sender has already done. */
     uint64_t run_round;
@@ -323,9 +326,10 @@ struct wire_delta
     /* For --local-steps auto: the sender's estimate of the mean pace of all peers, in local
      * steps per 1,000 s. 0: unknown. */
     uint64_t pace;
-    /* Number of the current exact averaging pass, if it was exact so far at the sender and at all
-     * peers with which the sender has mixed in it (peer/node/edge/averaging_pass.h). 0: no pass, or
-     * not exact. */
+    /* Number of the current exact averaging pass (a sequence of rounds that gives all peers the
+     * exact mean). Sent only if every exchange of the pass so far succeeded, at the sender and at
+     * all peers with which the sender has mixed in the pass (peer/node/edge/averaging_pass.h). Else
+     * 0. */
     uint64_t clean;
     /* Tag of the sketch in this delta, which identifies the set of members, the window and the
      * round (gossip/exchange/sketch.c). 0: the delta has no sketch. */
@@ -533,7 +537,8 @@ struct wire_status
     double drift, relative_drift;
     /* Step counter of the models that the drift describes, and the number of rounds since then. */
     uint64_t drift_round, drift_age;
-    uint64_t bytes_sent, bytes_received; /* Bytes counted at the sockets of all links. */
+    /* Bytes sent and received, counted at the sockets of all links. */
+    uint64_t bytes_sent, bytes_received;
     uint64_t n_strangers, n_violations;
     uint32_t n_live;
     /* Rounds that the peer has done, rounds that it skipped, and the round in which it joined. */
