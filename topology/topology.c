@@ -156,8 +156,8 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* Comparison function of qsort() for vertex numbers. Their difference could overflow an int, so
- * they are compared. */
+/* Comparison function of qsort() for vertex numbers. The numbers are compared, because their
+ * difference could overflow an int. */
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
