@@ -344,7 +344,8 @@ enum codec_class {
 struct codec
 {
     const char *name; /* Name of the codec in a specification, for example "topk". */
-    /* Content of a message, as one clause for the list of codecs that users see. */
+    /* Text, one clause long, that says what a message of the codec contains. Users see it in the
+     * list of codecs. */
     const char *about;
     enum codec_class class; /* Error guarantee that the codec gives with its default arguments. */
     /* Formula of delta (contraction) or omega (relative variance) for the default arguments, as

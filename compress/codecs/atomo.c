@@ -267,8 +267,8 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     double e2 = matrix_error2(shape, count, factors, s);
     if (arg[ATOMO_SCALE] == SCALE_LS && !(e2 < stat->x2))
-        /* If decoding would not reduce the error, nothing is sent. This happens if the values are
-         * too small for the precision of floats. */
+        /* Nothing is sent if the decoded matrix would not reduce the error, which happens if the
+         * values are too small for the precision of floats. */
         w->n_taken = 0;
     else
         stat->e2 = e2;

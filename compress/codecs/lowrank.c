@@ -335,8 +335,8 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                    (double)bytes_pow2(e));
     double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
-        /* If decoding would not reduce the error, nothing is sent. This happens if the values are
-         * too small for the precision of floats. */
+        /* Nothing is sent if the decoded matrix would not reduce the error, which happens if the
+         * values are too small for the precision of floats. */
         return 0;
     if (!matrix_check(&w->shape, w->f.r, dst))
         return -ERANGE;

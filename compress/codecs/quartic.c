@@ -147,8 +147,8 @@ static size_t first_padded(size_t n_bytes)
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
-/* Returns true if no byte is above QUARTIC_MAX, that is, no byte stands for a run of zero bytes.
- * Sets *any to true if some digit is not zero. */
+/* Returns true if all bytes are at most QUARTIC_MAX, so that no byte stands for a run of zero
+ * bytes. Sets *any to true if some digit is not zero. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;

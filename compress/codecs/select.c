@@ -268,9 +268,9 @@ static struct guess guess_from(const struct codec_source *s, size_t k, float *sa
         g.high = kth_key(copy, size, above, &ties);
     }
     g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
-    /* A lower bound of 0 means that few values are not zero. The bound is raised to 1, the key of
-     * the smallest positive float. The candidates are then all values that are not zero, and zeros
-     * are never chosen. */
+    /* A lower bound of 0 means that few values are nonzero. The bound is raised to 1, the key of
+     * the smallest positive float, so that all nonzero values are candidates and zeros are never
+     * chosen. */
     if (g.low == 0) {
         g.low = 1;
         g.exact = false;
@@ -503,8 +503,8 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
 }
 
 /* If there are fewer than k candidates, the lower bound was too high, and the slower search by
- * histograms is used. Exception: a lower bound of 1 is never too high, because all values that are
- * not zero are then candidates. */
+ * histograms is used. Exception: with a lower bound of 1, all nonzero values are candidates, so no
+ * slower search is needed. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);

@@ -54,8 +54,8 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        /* The logical instruction takes the table of its function as a constant: 0xf8 means a | (v
-         * & top), where `top` is the mask of the sign bit. */
+        /* The logical instruction takes its truth table as a constant: 0xf8 means a | (v & top),
+         * where `top` is the mask of the sign bit. */
         _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8));
 }
 
