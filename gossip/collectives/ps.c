@@ -44,7 +44,7 @@ static void close_ps(struct mixing *m)
     free(v);
 }
 
-/* With a lossless codec no part of an update stays unsent, so no memory for unsent parts is
+/* With a lossless codec every update is sent completely, so no memory for unsent parts is
  * allocated. */
 static int open_ps(struct mixing *m, const struct mixing_config *config)
 {

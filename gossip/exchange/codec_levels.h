@@ -153,7 +153,7 @@ struct codec_levels
 void codec_levels_init(struct codec_levels *l, uint64_t pace);
 
 struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. */
-/* Saves the state to a checkpoint, or restores it, as a section of its own. */
+/* Saves the choice of the codec level to a checkpoint, or restores it, as a section of its own. */
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
 /* Returns the reason for the current codec level. "link": the link has room for this level.

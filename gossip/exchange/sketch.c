@@ -498,7 +498,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         survey(k, x, now);
         return;
     }
-    /* If a job mixed with no neighbour, the averages have made no step, so the job is not
+    /* A job that mixed with no neighbour has not changed the averages, so the job is not
      * counted. */
     if (k->mixed > 0) {
         k->mixed = 0;

@@ -117,7 +117,7 @@ static bool complete(const struct tree_aggregation *v, const struct tree_aggrega
 
 /* Called at the root of a tree. Returns whether Xi has changed little since the measurement window
  * began, so that the result is exact enough for users. The rate of change is computed from this
- * window and the previous complete one. */
+ * window and the previous complete window. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;

@@ -1,9 +1,8 @@
 /* gossip/members/dissemination.c -- selects what is sent to other members: changes, and the
  * whole table.
  *
- * Members without endorsements are not forwarded, unless this peer has a session with them.
- * Otherwise forged members would fill the tables of other peers. Refused members are not
- * forwarded.
+ * Refused members are not forwarded. A member without endorsements is forwarded only if this peer has
+ * a session with it, because forged members would otherwise fill the tables of other peers.
  */
 #include "gossip/members/inside.h"
 

@@ -253,8 +253,8 @@ static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
 }
 
 /* Computes dominators and labels. Iterates until no dominator changes; each change moves a
- * dominator nearer to this peer. If PASSES iterations are not enough, some members seem to depend
- * on one other member although they do not. */
+ * dominator nearer to this peer. If the search ends early, after PASSES iterations, some members
+ * may wrongly count as known through one other member only. */
 static void label_all(struct graph_of_vouches *g)
 {
     bool changed = true;

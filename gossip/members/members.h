@@ -91,9 +91,9 @@ struct members_tally
     /* n_final: number of other members that have ended their run. n_working: number of other
      * members that are alive and training or in the consensus phase. */
     uint32_t n_final, n_working;
-    /* Number of other members that have not ended their run and are neither dead nor have left. */
+    /* Number of other members that are alive or suspect and have not ended their run. */
     uint32_t n_there;
-    /* Number of other members with a stalled worker that are neither dead nor have left. */
+    /* Number of other members that are alive or suspect and whose worker is stalled. */
     uint32_t n_hung;
     /* Number of other members that are alive and resumed from a checkpoint. */
     uint32_t n_resumed;

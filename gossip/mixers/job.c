@@ -22,8 +22,8 @@ static void begin_replica(const struct mixing *m, float *v)
     memset(v + m->dim, 0, (m->replicas.dim - m->dim) * sizeof *v);
 }
 
-/* Brings the two replicas of one task up to date: resets them to x0, copies a shared replica, and
- * applies the deltas that commit, as the fields of the task say. */
+/* Brings the two replicas of one task up to date: resets them to the initial model x0, copies a
+ * shared replica, and applies the deltas that commit, as the fields of the task say. */
 static void move_replicas(struct mixing *m, const struct mixing_task *t)
 {
     if (t->fresh_replica)

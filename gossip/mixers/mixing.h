@@ -83,9 +83,11 @@ struct mixing_task
     struct packet *made; /* Packet for the payload of the delta to encode. */
     /* New delta, to be sent after the job. The worker fills in its header. */
     struct edge_sent sent;
-    /* True: the edge is reset in this job, so its replica b of the neighbour's model becomes x0. */
+    /* True: the edge is reset in this job, so its replica b of the neighbour's model becomes the
+     * initial model x0. */
     bool fresh;
-    /* True: this task sets the common replica of all edges that are reset in this job to x0. */
+    /* True: this task sets the common replica of all edges that are reset in this job to the
+     * initial model x0. */
     bool fresh_replica;
     /* True: this task applies the own delta for all tasks that commit the same delta to the same
      * replica. */

@@ -31,7 +31,7 @@
 
 struct statistics
 {
-    /* Number of values. 0: no value exists, and no bytes are sent. */
+    /* Number of running statistics in the model. 0: the model has none, and no bytes are sent. */
     size_t n;
     /* n amounts, each 0 or more, that are still to be subtracted from the statistics in x. They
      * were not subtracted at once, because a variance would have become too small. */

@@ -155,7 +155,8 @@ struct record
     enum record_state state;
     uint32_t n_addresses;
     uint8_t signature[WIRE_SIGNATURE_BYTES];
-    /* Step counters of the checkpoints from which the process resumed, newer one first. 0: none. */
+    /* Step counters of the checkpoints, at most two, from which the process may resume, the newer
+     * one first. 0: no checkpoint. */
     uint64_t beat[2];
     /* Evidence of a duplicate identity. over: boot id of another process with this identity; 0:
      * none. age_ms: age of the signing process, in milliseconds, when it raised its incarnation
