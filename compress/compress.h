@@ -72,8 +72,8 @@ size_t compress_bound(const struct compress *c);
  * compress_bound() to size buffers. */
 size_t compress_nominal(const struct compress *c);
 
-/* Input of the encoder: the model `x` and its replica `x_hat`, the key `draw` of all random
- * choices, and the number `round` of the run's round, which selectors with a warm-up need. */
+/* Input of the encoder: the model `x`, its replica `x_hat`, the key `draw` of all random choices,
+ * and the number `round` of the current round, which selectors with a warm-up need. */
 struct compress_input
 {
     uint64_t draw, round;

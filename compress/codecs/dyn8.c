@@ -50,7 +50,7 @@ static const struct codec_param dyn8_params[] = {
 #define BORDER(decade, parts)                                                                      \
     (float)((ENTRY(decade, parts, 0) + ENTRY((decade)*0.1, (parts) / 2, (parts) / 2 - 1)) / 2)
 
-/* Slope of the code as a linear function of the magnitude, in a decade. */
+/* Slope of the code as a linear function of the magnitude, within one decade (factor of 10). */
 #define SLOPE(decade, parts) (float)((parts) / 0.9 / (decade)*LAST)
 
 static size_t dyn8_block(const int64_t *arg)

@@ -42,7 +42,7 @@ size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, s
 
 /* ---- Matrices that are sent as factors P and Q ---- */
 
-/* Returns the number of bytes of P and Q together. */
+/* Returns the number of bytes of the factors P and Q together. */
 size_t matrix_size(const struct codec_shape *shape, size_t r);
 
 /* Offset in bytes of column k of P, or of column k of Q, in the encoded factors. */

@@ -47,8 +47,8 @@ enum {
     /* Number of histogram cells for values of one sign. */
     CELLS_HALF = OCTAVES << (23 - CELL_SHIFT),
     CELLS = 2 * CELLS_HALF, /* Number of histogram cells. */
-    /* Number of separate sums for each code. With a single sum, neighbouring values of the same
-     * code would wait for each other. */
+    /* Number of separate sums for each code. With a single sum, each addition for a code would wait
+     * for the previous addition. */
     LANES = 4
 };
 

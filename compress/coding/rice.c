@@ -249,8 +249,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
         uint64_t next = r.next, odd = 0, top = 0;
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
-            /* If no bit is set in the window, the added top bit ends the search. The gap is then
-             * too long for the window. */
+            /* The added top bit ends the search if the window has no set bit. The gap is then too
+             * long for the window. */
             unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
             index[i + j] = (uint32_t)(next + gap);
