@@ -87,8 +87,8 @@ struct centre_config
     /* ssp only: largest number of rounds by which a worker may be ahead of the slowest worker. */
     uint32_t staleness;
     const float *z; /* Model with which the server starts, n_floats values. */
-    /* Round of the run after which the start model was made. 0: it is the initial model of the
-     * run. */
+    /* Round of the run after which the start model was made. 0: the start model is the initial
+     * model of the run. */
     uint64_t round;
 };
 

@@ -119,7 +119,8 @@ struct codec_levels
     /* The floor: the sparsest level that may be used, because the link has room for it (uplink.h).
      * 0: any level may be used. Not saved in checkpoints. */
     uint32_t floor;
-    /* Price of each level, at least 1. Above 1: its deltas delay the round. Not in checkpoints. */
+    /* Price of each level, at least 1. Above 1: its deltas delay the round. Not saved in
+     * checkpoints. */
     double price[CODEC_LEVELS_RUNGS];
     /* Number of price updates until the price of the level on trial is known. 0: no level is on
      * trial. */

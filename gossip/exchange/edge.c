@@ -54,7 +54,7 @@ void edge_close(struct edge *e)
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
-    /* An odd nonce marks this EDGE as an answer to the neighbour's EDGE (edge_hear()). */
+    /* An odd nonce marks this EDGE message as an answer to that of the neighbour (edge_hear()). */
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
     e->said = e->restored;
@@ -204,8 +204,9 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     memmove(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
-    /* The byte ranges of *d point into the received message, which is not kept. The range of the
-     * payload must therefore point to the copy. The caller has already copied the sketch. */
+    /* The byte ranges of the received header *d point into the message, which is not kept. The
+     * range of the payload must therefore point to the copy. The caller has already copied the
+     * sketch. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;

@@ -219,9 +219,10 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * open now. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Pauses the exchanges. link_lost: the session is lost, so both ends must send EDGE again. False:
- * the neighbour is silent, and the node sets EDGE_OPEN when it is heard again. Received fragments
- * of a delta are kept, because the same session may still deliver the other fragments. */
+/* Pauses the exchanges. link_lost: the session is lost, so both ends must send an EDGE message
+ * again. False: the neighbour is silent, and the node sets EDGE_OPEN when it is heard again.
+ * Received fragments of a delta are kept, because the same session may still deliver the other
+ * fragments. */
 void edge_pause(struct edge *e, bool link_lost);
 /* Discards the received fragments of deltas. Called when the session is lost or the neighbour
  * closes the edge, because the neighbour does not continue an unfinished delta after that. */

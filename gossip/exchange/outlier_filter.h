@@ -55,10 +55,11 @@ enum {
     /* An edge is *apart* if the distance |b - a| of its replicas exceeds this multiple of the
      * distance on most other edges. */
     OUTLIER_FILTER_APART = 16,
-    /* Factor by which the distance of an edge that is apart may grow before the edge is suspect. */
+    /* Factor by which the distance of an edge that is apart (longer than most other edges) may grow
+     * before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,
-    /* An edge that is apart in successive exchanges becomes suspect when the sum of gamma w over
-     * these exchanges exceeds this value. */
+    /* An edge that is apart (longer than most other edges) in successive exchanges becomes suspect
+     * when the sum of gamma w over these exchanges exceeds this value. */
     OUTLIER_FILTER_PULL = 8
 };
 
@@ -71,7 +72,7 @@ struct outlier_filter
     double most2;
     double last2; /* D^2 = |b - a|^2 of the last exchange. 0: no exchange yet in this epoch. */
     /* Sum of gamma w, the share of b - a that moves x, over the exchanges since the edge became
-     * apart. */
+     * apart, that is, much longer than most other edges. */
     double pull;
     /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
      * most other edges. 0: it is not apart. */

@@ -30,8 +30,8 @@ struct packet *packet_get(struct packet_pool *pool)
     else if ((p = malloc(sizeof *p + pool->cap)) == NULL)
         return NULL;
     *p = (struct packet){.refs = 1, .cap = pool->cap, .pool = pool};
-    /* packet_pool_close() asserts that this count is 0, and so detects packets that were never
-     * released. */
+    /* packet_pool_close() asserts that the number of live packets is 0, and so detects packets that
+     * were never released. */
     pool->live++;
     return p;
 }

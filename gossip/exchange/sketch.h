@@ -220,7 +220,7 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
 /* Initialises the state of an edge, so that the next sketch on this edge is uncompressed. The
- * caller sets the edge's place in the trees with tree_aggregation_pair_place(). */
+ * caller sets the edge's place in the spanning trees with tree_aggregation_pair_place(). */
 void sketch_pair_init(struct sketch_pair *p);
 /* Initialises the state of an edge that is reset. The edge keeps its place in the spanning
  * trees. */

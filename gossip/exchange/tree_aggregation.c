@@ -257,7 +257,7 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                           : TREE_AGGREGATION_BLURRED;
     }
     /* A CLOCK message is sent at least once over each edge. A neighbour that still averages by
-     * gossip stops averaging when it receives one (sketch.c). */
+     * gossip stops averaging when it receives such a message (sketch.c). */
     bool news = !v->place.lock_step && v->clock > p->told;
     if (p->told > 0 && !news)
         return TREE_AGGREGATION_NOTHING;

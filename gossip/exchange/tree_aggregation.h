@@ -114,8 +114,8 @@ struct tree_aggregation_slot
     /* True: the result is known and "sharp", which means that the consensus distance Xi has changed
      * little since the measurement began (top of this file). */
     bool sharp;
-    /* Sum over all peers once it is known. Before that: sum over this peer, if it has begun, and
-     * over the subtrees of the children that have reported. */
+    /* Sum over all peers once it is known. Before that: sum over this peer, if it has begun the
+     * measurement, and over the subtrees of the children that have reported. */
     struct tree_aggregation_sum sum;
 };
 

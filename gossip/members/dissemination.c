@@ -1,8 +1,8 @@
 /* gossip/members/dissemination.c -- selects what is sent to other members: changes, and the
  * whole table.
  *
- * Refused members are not forwarded. A member without endorsements is forwarded only if this peer has
- * a session with it, because forged members would otherwise fill the tables of other peers.
+ * Refused members are not forwarded. A member without endorsements is forwarded only if this peer
+ * has a session with it, because forged members would otherwise fill the tables of other peers.
  */
 #include "gossip/members/inside.h"
 

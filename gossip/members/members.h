@@ -266,8 +266,8 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
  * listener has received or sent, and does not send these records to it. A listener at a higher
  * place gets all records. */
 
-/* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows
- * the records that all members had at the start. Otherwise it knows nothing. O(members). */
+/* Starts tracking a new listener at `place`. `member` true: the listener is a member and knows the
+ * records that all members had at the start. False: the listener knows no record. O(members). */
 void members_listener(struct members *m, uint32_t place, bool member);
 /* Reports that the listener at `place` has sent record r. The listener then knows r, so r is not
  * sent to it. */

@@ -10,7 +10,7 @@
  * last bits. */
 static const double rounding = 1e-9;
 
-/* Returns whether term j comes after term i when terms are sorted by length. */
+/* Returns whether correction term j comes after term i when terms are sorted by length. */
 static bool is_farther(const struct correction *term, size_t j, size_t i)
 {
     double dj = isfinite(term[j].d2) ? term[j].d2 : (double)INFINITY;

@@ -35,8 +35,8 @@ struct correction
     /* Largest accepted d2, the squared distance of the two replicas. If d2 is larger, the
      * correction of this edge is refused. 0: no limit. */
     double limit2;
-    /* Output. True: d2 exceeded limit2, so the term does not change x (apart from rounding
-     * errors). */
+    /* Output. True: the squared distance d2 exceeded limit2, so the term does not change x (apart
+     * from rounding errors). */
     bool refused;
     /* True: the coefficient contains the adaptive gamma of the edge. False: it contains a constant
      * step size of the mixer. */

@@ -235,7 +235,7 @@ struct mixing_config
     uint32_t tolerate;
     double pull, trigger;
     uint64_t run_seed, draw_key;
-    const struct mixer *mixer; /* Mixer of the run. NULL: mixer_all[0]. */
+    const struct mixer *mixer; /* Mixer of the run. NULL: the first mixer of mixer_all[]. */
     /* Options of mixers that send model updates. error_feedback: values that a message omits are
      * sent in later messages. complete: the topology is always the complete graph. */
     bool error_feedback, complete;

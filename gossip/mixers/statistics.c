@@ -55,8 +55,8 @@ size_t statistics_bound(const struct statistics *s)
     return s->n > 0 ? 1 + FLOAT_BYTES * s->n : 0;
 }
 
-/* Returns whether v is in range for value k. The comparisons are written so that a NaN is
- * rejected. */
+/* Returns whether v is in range for statistic number k. The comparisons are written so that a NaN
+ * is rejected. */
 static bool proper(const struct statistics *s, size_t k, float v)
 {
     return v <= most_value && v >= (s->nonnegative[k] ? 0 : -most_value);

@@ -183,7 +183,7 @@ struct accusation
 };
 
 /* Endorsement: signed statement of `voucher` that it had an authenticated session with `member`,
- * so a process holds the member's key (gossip/members/endorsements.h). */
+ * which proves that a process holds the member's key (gossip/members/endorsements.h). */
 struct vouch
 {
     uint8_t member[WIRE_ID_BYTES], voucher[WIRE_ID_BYTES];
@@ -373,19 +373,20 @@ enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_RESULT,
     /* The next kinds are messages to and from the server of --mixer ps
      * (peer/node/collectives/parameter_server.h). */
-    /* To the server: the sender has done round `round`. `view` is the round of the last answer that
-     * the sender has received from the server. */
+    /* To the parameter server: the sender has done round `round`. `view` is the round of the last
+     * answer that the sender has received from the server. */
     WIRE_ROUND_PROTOCOL_HERE,
-    /* To the server: the sender has done round `round` but has no update of it, and requests the
-     * model. `view` is the round of the last answer that the sender has received from the
-     * server. */
+    /* To the parameter server: the sender has done round `round` but has no update of it, and
+     * requests the model. `view` is the round of the last answer that the sender has received from
+     * the server. */
     WIRE_ROUND_PROTOCOL_ASK,
-    /* To the server: the payload is the sender's update of round `round`. */
+    /* To the parameter server: the payload is the sender's update of round `round`. */
     WIRE_ROUND_PROTOCOL_PUSH,
-    /* From the server: message whose payload is the change of the model after round `round`,
-     * relative to the model that the server sent last. */
+    /* From the parameter server: message whose payload is the change of the model after round
+     * `round`, relative to the model that the server sent last. */
     WIRE_ROUND_PROTOCOL_PULL,
-    WIRE_ROUND_PROTOCOL_ROLL, /* From the server: asks each member which round it has done. */
+    /* From the parameter server: asks each member which round it has done. */
+    WIRE_ROUND_PROTOCOL_ROLL,
     WIRE_ROUND_PROTOCOL_END
 };
 
@@ -429,7 +430,9 @@ enum wire_finish_word {
     /* Answer to an ASK: describes the sender and the peers whose answers the sender has added to
      * its own. */
     WIRE_FINISH_REPORT,
-    WIRE_FINISH_ACCEPTED, /* Answer to a PROPOSE: describes the same group of peers as a REPORT. */
+    /* Answer to a PROPOSE: describes the sender and the peers whose answers it includes, like a
+     * REPORT. */
+    WIRE_FINISH_ACCEPTED,
     /* The message carries the finish certificate (evidence that the run has succeeded) as
      * `proposal`. */
     WIRE_FINISH_DECIDED,
