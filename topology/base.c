@@ -68,7 +68,7 @@ static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
     }
     for (uint32_t d = most < n ? most : n; d >= 2; d--) {
         /* If the largest of the `len` remaining factors is d, their product is at most d^len. If
-         * d^len is less than n, d and all smaller numbers are too small as the largest factor. */
+         * d^len is less than n, neither d nor any smaller number can be the largest factor. */
         double greatest = 1;
         for (uint32_t i = 0; i < len && greatest < n; i++)
             greatest *= d;

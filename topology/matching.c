@@ -104,7 +104,7 @@ const struct topology topology_one_peer = {
  * replica, so the number of partners must be limited. Therefore R orders are drawn once from the
  * seed. The first order is that of the peer numbers; its graph is connected for any n. ---- */
 
-/* Smallest R in rotation:R, the number of orders of the peers before the rounds repeat. */
+/* Smallest R in "rotation:R". R is the number of orders of the peers before the rounds repeat. */
 enum { R_LEAST = 2 };
 
 static int rotation_canonical(const char *arg, char *out, size_t cap,

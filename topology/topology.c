@@ -56,8 +56,8 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    /* Holds the first bytes of the invalid text, enough to recognise it. If the text is longer,
-     * "..." follows. */
+    /* Buffer for the first bytes of the invalid text, enough to recognise it. If the text is
+     * longer, the buffer ends with "...". */
     char shown[48];
     size_t n = 0;
     for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
