@@ -99,7 +99,7 @@ struct data_request
      * NULL: the kind is derived from the files. */
     const char *kind;
     uint64_t seed; /* Seed of the run. Only the built-in data set "glyphs" depends on it. */
-    /* Names of the classes of `kind`, of which the files may lack some. Borrowed. NULL: not
+    /* Names of all classes of `kind`. The files may lack some of these classes. Borrowed. NULL: not
      * known. */
     const struct labels *names;
     /* True: these files are one peer's part of a run, and the kind of the run is not known yet. The

@@ -25,7 +25,8 @@ extern const char *const encoding_name[ENCODINGS];
  * three times the size as additional memory. */
 __attribute__((warn_unused_result)) int encoding_normalise(uint8_t **bytes, size_t *n, bool any);
 
-/* Returns whether encoding_normalise() would change the bytes if they need not be UTF-8 (`any`). */
+/* Returns whether encoding_normalise() would change the bytes if it is called with `any`, that is,
+ * if bytes that are not UTF-8 are kept. */
 bool encoding_is_odd(const uint8_t *bytes, size_t n);
 
 #endif

@@ -160,9 +160,9 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        /* A number with an exponent must have only digits before its decimal mark. The digits
-         * before the mark do not contain it, so grouped() with the mark as separator accepts digits
-         * only. */
+        /* A number with an exponent must have only digits before its decimal mark. The mark does
+         * not occur among these digits, so with the mark as thousands separator grouped() accepts
+         * digits only. */
         group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }

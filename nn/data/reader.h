@@ -46,7 +46,8 @@ struct reader
      * (labels_more()). */
     bool more_labels;
     /* csv: names of the columns. All zero: the first header gives them. Otherwise the names of the
-     * training set or of a run, to which each header is matched. NULL: the kind gets no names. */
+     * training set or of a run, to which each header is matched. NULL: the kind (text that
+     * describes the data) gets no names. */
     struct schema *schema;
     /* csv: true if `schema` has the label's name. The label's column is then found by that name. A
      * number in label= is ignored, because it counts the columns of the training files. */

@@ -29,7 +29,8 @@ struct scale
     /* True: all values are numbers and are not scaled. The csv reader then gets no struct
      * columns. */
     bool strict;
-    /* Hash of the columns, if the kind contains a hash instead of their text. Otherwise 0. */
+    /* Hash of the text of the columns, if the kind of the data (nn/data/kind.h) contains this hash
+     * instead of the text. Otherwise 0. */
     uint64_t hash;
     /* Columns of a table, found by the reader or given by the kind (nn/data/kind.h). */
     struct columns columns;

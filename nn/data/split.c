@@ -19,7 +19,7 @@
 /* State of Knuth's algorithm S, which is called for the samples 0, 1, ... in turn. */
 struct choice
 {
-    size_t n, k; /* The algorithm holds out k of n samples. */
+    size_t n, k; /* Number of samples, and how many of them to hold out. */
     /* at: number of samples decided so far. taken: how many of them are held out. */
     size_t at, taken;
 };
@@ -100,8 +100,8 @@ static void shrink(struct dataset *d)
     }
 }
 
-/* Divides the samples between the training set and the held-out set. Sample numbers j and k count
- * the samples that the training set and the held-out set have so far. */
+/* Divides the samples between the training set and the held-out set. j and k are the numbers of
+ * samples that the training set and the held-out set have so far. */
 static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
