@@ -337,8 +337,9 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     return 0;
 }
 
-/* Reads a model. `input`: see open_checked(). All floats are read into a buffer first. x changes
- * only after the last float has been read and found finite. */
+/* Reads a model. `input` true: from now on the program refuses to overwrite this file
+ * (nn/files/replace.h). All floats are read into a buffer first. x changes only after the last
+ * float has been read and found finite. */
 static int read_model(const char *path, bool input, const struct segment *s, size_t n, float *x,
                       char error[FILE_ERROR_MAX])
 {
