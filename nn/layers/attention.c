@@ -217,9 +217,9 @@ static void attention_forward(const struct layer *l, const struct layer_pass *p)
 }
 
 /* Computes one row of the backward pass of the softmax. s holds the scores, which are replaced by
- * the attention weights P = exp(scale (s - most)) inverse. `most` is the largest score and
+ * the attention weights P = exp(scale * (s - most)) * inverse. `most` is the largest score and
  * `inverse` is 1 / (sum of the exponentials). d_s holds the gradient of P, which is replaced by the
- * gradient of the scores, scale P (d_s - dot). `dot` is the sum of P d_s over the row. */
+ * gradient of the scores, scale * P * (d_s - dot). `dot` is the sum of P * d_s over the row. */
 VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size_t n, float scale,
                                     const float keep[2], float dot)
 {

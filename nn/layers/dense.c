@@ -41,8 +41,9 @@ static bool by_input(const struct layer *l, size_t places)
     return places < l->out.c;
 }
 
-/* Returns the number of floats of scratch memory for any batch of up to n samples. The size covers
- * both cases of by_input(), because which matrix is transposed depends on the number of samples. */
+/* Returns the number of floats of scratch memory for any batch of up to n samples. The memory is
+ * large enough to transpose either the input or the weights, because the number of samples decides
+ * which of the two is transposed (by_input()). */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;

@@ -39,8 +39,8 @@ VEC_CLONES static float largest(const float *z, size_t n)
     return l[0];
 }
 
-/* Returns true if z[label] is the largest element, the first of equal ones, and no element is
- * NaN. */
+/* Returns true if z[label] is the largest element and no element is NaN. If several elements are
+ * equally large, only the first of them counts as the largest. */
 VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
 {
     float z_label = z[label];

@@ -112,8 +112,8 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-/* The vector loops process whole periods (nn/layers/norm_columns.c). The floats after the last
- * whole period are handled separately. */
+/* The vector loops process whole periods (several positions that are processed as one row). The
+ * floats after the last whole period are handled separately. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;

@@ -30,9 +30,9 @@ struct layer_norm_sums
 
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period);
 
-/* Arguments of layer_norm_line(), the forward formula: out = (x - mean) scale + bias. `with` is
+/* Arguments of layer_norm_line(), the forward formula: out = (x - mean) * scale + bias. `with` is
  * added if it is not NULL, and ReLU is applied if `relu`. One call processes n floats from index
- * `at` on, at most one period. */
+ * `at` on, at most one period (several positions processed as one row). */
 struct layer_norm_line
 {
     const float *x, *with; /* with: second input, which is added. NULL: none. */
@@ -43,10 +43,10 @@ struct layer_norm_line
 
 void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n);
 
-/* Arguments of layer_norm_back(), which computes the gradient of the input from the gradient g
- * of the output: d_in = g scale - (x - mean) slope - level. The caller computes the per-column
+/* Arguments of layer_norm_back(), which computes the gradient of the input from the gradient g of
+ * the output: d_in = g * scale - (x - mean) * slope - level. The caller computes the per-column
  * coefficients slope and level. With `add`, the result is added to d_in. One call processes n
- * floats from index `at` on, at most one period. */
+ * floats from index `at` on, at most one period (several positions processed as one row). */
 struct layer_norm_back
 {
     const float *x, *g;

@@ -61,8 +61,8 @@ static size_t shortcut_before(const struct layer *l)
 }
 
 /* Takes every second position if the output has half the height and width. Half of the new channels
- * come before the old channels and half after them. New channels are zero, as in the paper's
- * code. */
+ * come before the old channels and half after them. New channels are zero, as in the code of He et
+ * al. 2016. */
 static void shortcut_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t before = shortcut_before(l);

@@ -18,8 +18,8 @@ enum {
     /* Approximate number of transformed weights in one slice (group of output channels that is
      * processed at a time). */
     U_FLOATS = 1 << 20,
-    /* If a slice has more transformed weights than this, they do not stay in the cache and are read
-     * again for each block of tiles. */
+    /* If a slice (group of output channels) has more transformed weights than this, the weights do
+     * not stay in the cache and are read again for each block of tiles. */
     U_CACHED = 1 << 16,
     /* Approximate number of floats in the transformed inputs and outputs of a block (group of tiles
      * processed together). */

@@ -47,8 +47,9 @@ struct winograd_kernels
      * out[0..1]. The output rows of strip y are rows 2y and 2y + 1 of the map. */
     void (*strip_out)(const struct winograd_strip *s);
 
-    /* Transforms in[0..1], two rows of the output's gradient, to the 16 matrices. Some signs differ
-     * from the formula A dY A^T in nn/layers/winograd.h; weights_out() corrects them. */
+    /* Transforms in[0..1], two rows of the output's gradient dY, to A dY A^T: one row in each of
+     * the 16 matrices. Some signs differ from the formula (nn/layers/winograd.h). weights_out()
+     * corrects these signs. */
     void (*strip_gradient)(const struct winograd_strip *s);
 
     /* weights_in() transforms the 3x3 weights of 16 pairs of channels, g[9][16], to 16 matrices.
