@@ -37,8 +37,8 @@ struct tile_product
     size_t m, n, k;
     const float *a;
     size_t a_row, a_col;
-    /* runs: number of runs of the inner dimension; 0 counts as 1. a_run: floats from one run to the
-     * next in `a`. */
+    /* runs: number of runs (groups of k consecutive elements) of the inner dimension; 0 counts as
+     * 1. a_run: floats from one run to the next in `a`. */
     size_t runs, a_run;
     /* Matrix with k * runs rows and n columns. Nothing beyond the n floats of a row is read. */
     const float *b;
