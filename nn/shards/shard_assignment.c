@@ -300,7 +300,7 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
  * dirichlet and label:K, by_class[] of the table contains further values of the member. */
 struct bidder
 {
-    uint64_t key;    /* Key of the member whose costs are computed. */
+    uint64_t key;    /* 64-bit key that identifies the member. */
     uint64_t stream; /* Random stream from which the member's costs are drawn. */
 };
 
