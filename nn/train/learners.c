@@ -52,9 +52,9 @@ static float *model_of(const struct learners *l, uint32_t k)
     return l->x + k * l->config.n_params;
 }
 
-/* Sets `velocity = mu * velocity + sum of c_j`, where mu is the momentum factor of the centre and
- * c_j is the pull on learner j. The learners are added in order, so the result has the same bits
- * every time. */
+/* Sets `velocity = mu * velocity + sum of c_j`, where mu is the momentum factor of the centre (the
+ * average model of the learners) and c_j is the pull on learner j. The learners are added in order,
+ * so the result has the same bits every time. */
 void learners_pull(struct learners *l, size_t from, size_t to)
 {
     float mu = (float)l->config.momentum, *v = l->velocity;

@@ -58,8 +58,8 @@ struct momentum_kind
     /* True: the kind uses the companion vector of the trainer (trainer.h), which peers exchange and
      * mix in addition to the model. */
     bool exchanged;
-    /* True: the companion vector is the vector v of Momentum Tracking. False: it is the
-     * momentum. */
+    /* True: the companion vector (which peers mix in addition to the model) is the vector v of
+     * Momentum Tracking. False: the companion vector is the momentum. */
     bool tracked;
     /* Updates momentum and model from the change of the model over a round. NULL: the local steps
      * update the momentum. */

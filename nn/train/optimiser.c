@@ -83,9 +83,9 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
     }
 }
 
-/* SGD with constant momentum (MOMENTUM_HELD): the steps read m and do not change it. mu is the
- * momentum factor. With Nesterov's form, `gain` is 1 + mu and `pull` is mu^2. With plain momentum,
- * `gain` is 1 and `pull` is mu. */
+/* SGD with constant momentum (MOMENTUM_HELD): the steps read m and do not change it. A step
+ * subtracts lr * (gain * gradient + pull * m). With Nesterov's form, `gain` is 1 + mu and `pull` is
+ * mu^2, where mu is the momentum factor. With plain momentum, `gain` is 1 and `pull` is mu. */
 VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;

@@ -45,8 +45,8 @@ struct schedule
     enum schedule_kind kind;
     double lr;       /* Highest learning rate. */
     uint64_t warmup; /* Number of warm-up rounds. */
-    /* Number of local steps of the run, in units of a round of --local-steps. SCHEDULE_CONSTANT
-     * ignores it. */
+    /* Number of local steps of the run, divided by --local-steps (the steps of one round).
+     * SCHEDULE_CONSTANT ignores it. */
     double rounds;
 };
 

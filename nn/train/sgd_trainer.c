@@ -191,8 +191,9 @@ static void run_step(struct step *step)
     struct sgd_scratch *s = c->scratch;
     if (c->optimiser.use == MOMENTUM_UPDATED)
         step->t->t++;
-    /* With constant moments (MOMENTUM_HELD), a step computes moments that contain its own gradient,
-     * but does not store them. The step number is therefore the number of the next update. */
+    /* With constant moments (MOMENTUM_HELD), t->t counts the stored updates of the moments. A step
+     * computes moments for the update t->t + 1, which contain its own gradient, but does not store
+     * them. */
     step->update.t = step->t->t + (c->optimiser.use == MOMENTUM_UPDATED ? 0 : 1);
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {

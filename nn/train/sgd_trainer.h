@@ -80,8 +80,8 @@ struct sgd_trainer
     float *momentum;
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;
-    /* Kind of momentum with a function learn(): number of updates of the moments so far. Other
-     * kinds: number of local steps so far. */
+    /* Number of updates of the moments so far, if the kind of momentum has a function learn().
+     * Otherwise the number of local steps so far. */
     uint64_t t;
     /* State of a kind of momentum that has a function learn(). All zero: the kind of momentum has
      * none. */

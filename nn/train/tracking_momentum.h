@@ -70,7 +70,7 @@ struct tracking_momentum
     /* The vector s: mean direction of the last round. During a round: sum of the directions so
      * far. */
     float *direction;
-    /* The correction c of the current round, or of the last round that has ended. */
+    /* The correction c of the current round. Between two rounds: of the round that has ended. */
     float *correction;
     size_t n; /* Number of trained parameters. */
 };

@@ -66,7 +66,7 @@ struct trainer
 
     /* Writes the run's initial model to x. The model depends on the run only, so every peer writes
      * the same bits. Exception: if begins() is not NULL, init() may write a different model, and
-     * begins() says whether it is the initial one. */
+     * begins() returns whether x is the initial model. */
     void (*init)(void *self, float *x);
 
     /* Returns whether x is the run's initial model, bit for bit. x may come from an untrusted peer.
