@@ -43,7 +43,7 @@ struct cable
 {
     int fd;
     struct packet *first, **end;
-    int64_t free_us; /* Time until which the cable is busy with queued packets. */
+    int64_t free_us; /* Time until which the simulated cable transmits queued packets. */
 };
 
 static struct cable cables[HOSTS_MAX];
