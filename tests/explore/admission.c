@@ -372,8 +372,8 @@ void admission_check(struct cluster *c)
     }
 }
 
-/* Makes the checks that follow the last fault by 30 s: of two processes with one identity or name,
- * one must have ended, and a member that was gone for longer than --member-ttl must have been
+/* Makes the checks that are due 30 s after the last fault. Of two processes with one identity or
+ * name, one must have ended. A member that was gone for longer than --member-ttl must have been
  * removed. */
 void admission_settled(struct cluster *c)
 {

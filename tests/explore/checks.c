@@ -54,8 +54,8 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
                           "peers %" PRIu32 " and %" PRIu32
                           " have different replicas at round %" PRIu64,
                           i, j, x->round);
-        /* If an end rejects or clips a delta, the two ends mix with different coefficients, so the
-         * coefficients are not compared. */
+        /* If one end of an edge rejects or clips a delta, the two ends mix with different
+         * coefficients. The coefficients are then not compared. */
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
                     && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
@@ -140,8 +140,8 @@ static int64_t patience_us(const struct plan *p)
 }
 
 /* Returns whether some peer pauses because it has no quorum. In lock step all other peers then wait
- * for it, even peers that have a quorum. Peers may differ, because each peer computes its quorum
- * from the members at its own start. */
+ * for it, even peers that have a quorum. Each peer computes its quorum from the members at its own
+ * start, so some peers may have a quorum while other peers have none. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
@@ -310,8 +310,8 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
     /* Two processes with one identity have different models, and the exact distance may be computed
-     * with the wrong one. If the set contains such a process, the published distance is not
-     * checked. */
+     * with the wrong one. If the peer counted such a process as a member, its published distance is
+     * not checked. */
     if (set & admission_later(&c->plan))
         return;
     double was = exact_drift(c, set, p->drift_round, false);
@@ -424,7 +424,7 @@ bool check_stranded(const struct cluster *c, uint32_t i)
 }
 
 /* Checks that in lock step no honest training peer is more than MOST rounds ahead of another, even
- * after a time in which it trained alone. A Byzantine peer may be refused by all others, and then
+ * if a peer has trained alone for a time. A Byzantine peer may be refused by all others, and then
  * falls behind. */
 static bool together(struct cluster *c, bool tell)
 {

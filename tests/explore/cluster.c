@@ -207,8 +207,9 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
     struct watched *p = &c->peer[peer];
     if (c->plan.liars != 0 && cluster_honest(c, peer))
         liars_check_note(c, peer, n->text);
-    /* The text searched for belongs to a message that a collective could not compute the mean of
-     * all models. The peer then keeps its own model, which changes the sum of all models. */
+    /* A message with this text says that a collective (such as an all-reduce) could not compute the
+     * mean of all models. The peer then keeps its own model, which changes the sum of all
+     * models. */
     c->whole &= strstr(n->text, "no mean of all models") == NULL;
     p->resumes |= strncmp(n->text, "resuming from ", 14) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)

@@ -41,7 +41,7 @@ enum wrong {
     WRONG_GATHERING, /* A peer is still joining, although other peers already train. */
     WRONG_EDGES,     /* An edge that both of its ends want is not open. */
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
-    WRONG_APART,     /* In lock step, training peers are too many rounds apart. */
+    WRONG_APART,     /* Peers that train in lock step are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
     /* With `liveness`: a peer does not end in time, or ends with a wrong exit code or verdict. */
     WRONG_LIVENESS,

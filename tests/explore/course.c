@@ -395,7 +395,7 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
-/* Returns whether no fault takes down at least one of the peers. Every restarted peer can then
+/* Returns whether at least one peer is never taken down by a fault. Every restarted peer can then
  * rejoin the run through that peer. */
 static bool someone_lives_on(const struct plan *p)
 {

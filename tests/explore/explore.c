@@ -27,8 +27,8 @@ struct options
     uint32_t jobs;
 };
 
-/* Message of a child process to its parent. The child sends one when it begins a seed, and one with
- * the result of the seed. */
+/* Message of a child process to its parent. The child sends a message when it begins a seed, and
+ * another message with the result of the seed. */
 struct word
 {
     uint64_t seed;

@@ -14,9 +14,9 @@
 
 /* With --byzantine: largest allowed distance of an honest model from the initial model, in
  * multiples of the distance of the farthest optimum. Local steps alone keep the model within a
- * factor of 1. Noise and Byzantine peers may add a part of the distances between honest models. An
- * outer optimiser multiplies a constant update by LR / (1 - MOMENTUM), so the limit is multiplied
- * by the same factor. */
+ * factor of 1. Noise and the influence of Byzantine peers add to this distance. An outer optimiser
+ * multiplies a constant update by LR / (1 - MOMENTUM), so the limit is multiplied by the same
+ * factor. */
 static const double most_ways = 4;
 
 /* ---- drawing Byzantine peers ---- */

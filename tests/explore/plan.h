@@ -36,7 +36,7 @@ enum fault_kind {
     FAULT_LATE,  /* The peers in set A start only at the end of the fault. `at_us` is 0. */
     FAULT_STOP,  /* The event loops of the peers in set A stop. */
     FAULT_HANG,  /* The worker threads of the peers in set A hang. */
-    FAULT_SLOW,  /* The workers of the peers in set A take x times as long for a job. */
+    FAULT_SLOW,  /* The workers of the peers in set A take `x` times as long for a job. */
     /* Network paths from the peers in set A to the peers in set B lose all packets. */
     FAULT_CUT,
     /* Network paths between peer sets A and B lose all packets, in both directions. */

@@ -67,7 +67,8 @@ static bool has(const struct swarm *s, enum feature f)
     return s->features >> f & 1;
 }
 
-/* Returns a set of n elements, each with probability 1/2. */
+/* Returns a random subset of the elements 0 to n - 1 as bits. Each element is in it with
+ * probability 1/2. */
 static uint32_t draw_half(struct rng *r, uint32_t n)
 {
     uint32_t set = 0;
