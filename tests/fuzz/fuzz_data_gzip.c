@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_data_gzip.c -- fuzzes the file reader, mostly with gzip: a whole file, in small
- * pieces, and with a size limit. */
+/* tests/fuzz/fuzz_data_gzip.c -- fuzzes the file reader, mostly with gzip files. Each input is read
+ * in three ways: as a whole, in small pieces, and with a size limit. */
 #include "tests/fuzz/data_target.h"
 
 #include "nn/files/file.h"

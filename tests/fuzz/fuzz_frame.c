@@ -113,8 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     }
     frame_init(&f, lane[FRAME_CONTROL].max, lane[FRAME_BULK].max);
     uint8_t number = 1;
-    /* Limit on the bytes of one input. Long inputs are not needed, because the order of the
-     * records matters. */
+    /* Limit on the bytes of all records together. The fuzzer tests the order of the records, so
+     * long records are not needed. */
     size_t budget = 1 << 18;
     for (size_t at = HEAD; n - at >= RECORD && number != 0; at += RECORD, number++) {
         size_t length = u16(p + at + 1);

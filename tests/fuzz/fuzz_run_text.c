@@ -39,8 +39,8 @@ static int check(int err, const char *error)
     return err;
 }
 
-/* Sets the flag with index `place` to `value`. If the flag is valid by itself, compares it with run
- * *r. */
+/* Parses the command-line flag with index `place` and this value. If the flag is valid by itself,
+ * checks whether it agrees with the run *r. */
 static void give_flag(const struct run *r, uint8_t place, const char *value)
 {
     /* The flags are static because they are large. This function leaves them empty. */
