@@ -155,7 +155,8 @@ static const struct
  * received this answer. */
 struct answer
 {
-    /* Ballot in which the member had accepted a proposal when it promised this ballot. 0: none. */
+    /* Paxos ballot of the proposal that the member had accepted before it promised this ballot. 0:
+     * none. */
     uint32_t taken;
     bool voted, within, accepted;
     bool heard_vote, heard_within, heard_accepted;
@@ -165,9 +166,9 @@ struct ballot
 {
     struct wire_ballot id;
     uint32_t value;  /* Index of the proposal in conform.value. 0: no proposal yet. */
-    uint32_t source; /* Ballot in which the proposal of this ballot was made first. */
-    /* Highest ballot in which a voter accepted a proposal, according to the answers received. 0:
-     * none. */
+    uint32_t source; /* Paxos ballot in which the proposal of this ballot was made first. */
+    /* Highest Paxos ballot in which a voter accepted a proposal, according to the answers received.
+     * 0: none. */
     uint32_t best_heard;
     struct answer answer[ACCEPTORS_MAX];
 };
@@ -176,16 +177,16 @@ struct ballot
 struct acceptor
 {
     uint64_t key;      /* Short form of the member's identity, computed by finish_key(). */
-    uint32_t promised; /* Highest ballot that the member has promised and stored. 0: none. */
-    uint32_t taken;    /* Ballot of the proposal that the member has accepted. 0: none. */
+    uint32_t promised; /* Highest Paxos ballot that the member has promised and stored. 0: none. */
+    uint32_t taken;    /* Paxos ballot of the proposal that the member has accepted. 0: none. */
     /* Number of lists of voters that contain this member, among all conform.n_lists lists that were
      * read. */
     uint32_t n_listed;
     bool gone;      /* True: the member has announced that it leaves. */
     bool reported;  /* True: a process of the member has reported its model. */
     uint64_t model; /* If `reported`: hash of the last model that the member reported. */
-    /* If `reported`: a ballot. In all ballots above it, the member has reported only `model`. 0: in
-     * all ballots. */
+    /* If `reported`: index of a Paxos ballot. In all higher ballots, the member has reported only
+     * `model`. 0: in all ballots. */
     uint32_t since;
     /* Index of the certificate that the member has stored with its promise. 0: none. */
     uint32_t certificate;
@@ -198,8 +199,8 @@ struct process
     uint8_t id[WIRE_ID_BYTES];
     uint32_t acceptor;
     bool mute, ended;
-    uint32_t earlier; /* Ballot that an earlier process of the peer has promised. 0: none. */
-    uint32_t ballot;  /* Last ballot that the process has begun as coordinator. 0: none. */
+    uint32_t earlier; /* Paxos ballot that an earlier process of the peer has promised. 0: none. */
+    uint32_t ballot;  /* Last Paxos ballot that the process has begun as coordinator. 0: none. */
     uint32_t value;   /* If `ended`: index of the certificate in conform.value. */
     uint32_t decided; /* Index of the certificate in the DECIDED message of this event. 0: none. */
     uint32_t attempt; /* Number of the attempt to finish the run in which the process takes part. */
@@ -219,7 +220,7 @@ struct conform
     struct conform_world world;
     uint32_t n_acceptors, n_ballots, n_values, n_lists;
     struct acceptor acceptor[ACCEPTORS_MAX];
-    struct ballot **ballot; /* Ballots in the order of their begin. Index 0 is unused. */
+    struct ballot **ballot; /* Paxos ballots in the order of their begin. Index 0 is unused. */
     struct value *value;    /* Different proposals that were seen. Index 0 is unused. */
     struct process process[PROCESSES_MAX];
     /* For each attempt to finish the run. decided: ballot in which the decided proposal was made
@@ -434,8 +435,8 @@ static uint32_t begin(struct conform *f, uint32_t peer, const struct wire_ballot
     return b;
 }
 
-/* Returns whether a new proposal lists the right members as within the target: exactly those
- * members of the coordinator's list that have reported their model as within the target. */
+/* Returns whether a new proposal marks the right members as within the target consensus distance:
+ * exactly those members of the coordinator's list that have reported that their models are. */
 static bool has_models(struct conform *f, uint32_t ballot, struct bytes v)
 {
     bool same = finish_decode(&f->proposal, v);
@@ -524,7 +525,8 @@ static void accept(struct conform *f, uint32_t peer, uint32_t b, uint32_t value)
 }
 
 /* If the peer has begun a new attempt to finish the run, checks that the previous attempt was
- * aborted. In the model this is the step COUNT at the coordinator, and ENTER at another peer. */
+ * aborted. A new attempt is the step COUNT of finish.pml at the coordinator, and the step ENTER at
+ * another peer. */
 static void follow_attempt(struct conform *f, uint32_t peer)
 {
     struct process *p = &f->process[peer];

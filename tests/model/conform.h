@@ -29,7 +29,7 @@ enum conform_step {
     CONFORM_END,    /* A peer receives the certificate, the proof of consensus. */
     CONFORM_ENTER,  /* After an abort, a peer begins the next attempt to finish the run. */
     CONFORM_FORGET, /* A peer cannot store or read its promise (the file with its votes). */
-    /* A restarted process reads the promise that the previous process of the peer stored. */
+    /* A restarted process reads the promise (stored votes) of the peer's previous process. */
     CONFORM_RESUME,
     CONFORM_LEAVE, /* A voter leaves the run. */
     CONFORM_STEPS
