@@ -94,7 +94,7 @@ struct column
 
     /* Rows store (number - offset) as a float, so numbers with a small spread around a large mean
      * keep their precision. For COLUMNS_SCALE_STANDARD, `offset` is the mean of all cells read, or
-     * the mean in the kind. Otherwise `offset` is 0. */
+     * the mean in the kind (text that describes the data). Otherwise `offset` is 0. */
     double offset;
     /* Value that `offset` gets if the commas in the column's numbers are found to be decimal
      * marks. */

@@ -489,7 +489,7 @@ static int match_header(struct table *t, struct cells *c, struct sheet *sheet)
 
 /* For a table with known column names: sets *header to true if the first record of a file is a
  * header. The record is a header if it has all known names, if it has the name in label=, or if it
- * looks like one (looks_header()). */
+ * looks like a header (looks_header()). */
 static int known_header(struct table *t, const struct cells *c, bool *header)
 {
     struct schema_names names;

@@ -51,9 +51,9 @@ static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERR
     return data_spec_parse(s, whole, error);
 }
 
-/* Checks that the data of the spec can have the kind of the run, `wanted`, such as "csv/64x10/0".
- * Sets `kind`, which the readers must follow, to `wanted` if `wanted` says more than the spec, else
- * to the kind in the spec. */
+/* Checks that the data of the spec can have the kind `wanted` of the run's data, such as
+ * "csv/64x10/0". Sets `kind`, which the readers must follow, to `wanted` if `wanted` says more than
+ * the spec, else to the kind in the spec. */
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
@@ -317,9 +317,10 @@ static bool has_means(const char *kind)
            && rows.columns != NULL;
 }
 
-/* Reads the files again with the kind that the first reading has determined. The first reading
- * stored values as differences from a provisional mean, rounded to float32. With the means in the
- * kind, the values get the same bits as at a peer that knows the kind before it reads. */
+/* Reads the files again with the kind (text that describes the data) that the first reading has
+ * determined. The first reading stored values as differences from a provisional mean, rounded to
+ * float32. With the means in the kind, the values get the same bits as at a peer that knows the
+ * kind before it reads. */
 static int read_again(struct data *d, const struct data_spec *s, const struct data_request *request,
                       char error[DATA_ERROR_MAX])
 {

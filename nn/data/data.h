@@ -87,8 +87,8 @@ struct data
     char note[DATA_NOTE_MAX]; /* Notes for the user about reading the data. "": none. */
     struct schema schema;     /* Names of a table's columns. Zeros: the columns have no names. */
     /* Statistics of the columns of rows, for pooling with the statistics of other peers. All zeros
-     * if the kind of the run already determines the columns, or if there are too many columns for a
-     * run. */
+     * if the kind of the run's data already determines the columns, or if there are too many
+     * columns for a run. */
     struct column_statistics moments;
 };
 
@@ -102,8 +102,9 @@ struct data_request
     /* Names of all classes of `kind`. The files may lack some of these classes. Borrowed. NULL: not
      * known. */
     const struct labels *names;
-    /* True: these files are one peer's part of a run, and the kind of the run is not known yet. The
-     * held-out files may then have labels, as whole numbers, that the training files lack. */
+    /* True: these files are one peer's part of a run, and the kind of the run's data (kind.h) is
+     * not known yet. The held-out files may then have labels, as whole numbers, that the training
+     * files lack. */
     bool part;
     /* Known names of the columns, in the order of the inputs. If `kind` fixes no columns (an open
      * kind such as "csv"), the table's columns are matched to this order. Borrowed. NULL: not

@@ -85,9 +85,10 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
  * known, returns the class's number. The text is in `out`, or borrowed from the set. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 
-/* Initialises *d with the shape and normalisation of a fixed `kind`, and allocates n >= 1 samples.
- * `entries`: for sparse rows, the number of entries of all rows; for dense rows, the floats of each
- * row, or 0 for one per feature. For readers of files and for tests. Returns 0 or -ENOMEM. */
+/* Initialises *d with the shape and normalisation of a fixed `kind` such as "csv/64x10/0", and
+ * allocates n >= 1 samples. `entries`: for sparse rows, the number of entries of all rows; for
+ * dense rows, the floats of each row, or 0 for one per feature. For readers of files and for tests.
+ * Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const char *kind, size_t n,
                                                      size_t entries);
 void dataset_close(struct dataset *d);

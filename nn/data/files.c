@@ -223,8 +223,8 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Returns whether a file belongs to the list that *arg selects. True: the files whose names say
- * that they are held out. False: all other files. */
+/* Returns whether a file belongs to the list that *arg selects. *arg true: the files whose names
+ * say that they are held out. *arg false: all other files. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;

@@ -1,4 +1,5 @@
-/* nn/data/format.c -- the table of formats, with one row per kind. */
+/* nn/data/format.c -- the table of formats, with one row for each KIND of a data spec, such as
+ * csv. */
 #include "nn/data/format.h"
 
 #include "nn/data/cifar.h"

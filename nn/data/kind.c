@@ -327,8 +327,8 @@ static bool idx_kind(const char *p, struct data_shape *s)
            && (*p == '\0' || (*p == '/' && parse_idx_normalisation(p + 1, &mean, &std)));
 }
 
-/* Derives the shape from a kind of the family "libsvm" or "csv". The shape of a row is its number
- * of features. */
+/* Derives the shape of the data from a kind such as "csv/64x10/0", of the family "libsvm" or "csv".
+ * The shape of a row is its number of features. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -356,7 +356,7 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
         return NULL;
     *shape = f->shape;
     bool ok = false;
-    /* The name alone is a valid kind in every family except text, whose kinds always have a
+    /* The name of the family alone is a valid kind, except for text, whose kinds always have a
      * context. */
     if (f->shape.n_classes > 0 || kind[n] == '\0')
         ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;

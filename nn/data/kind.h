@@ -26,11 +26,11 @@
 #include <stdbool.h>
 
 enum {
-    /* Largest size of a kind without the list of labels and without the columns, in bytes with the
-     * NUL. */
+    /* Largest size of a kind (text that describes data) without its list of labels and its columns,
+     * in bytes with the NUL. */
     KIND_BASE_MAX = 64,
     KIND_NAMES_MAX = 25, /* Size of the text "/columns-HASH" in bytes, with the NUL. */
-    /* Size of the longest kind in bytes, with the NUL. */
+    /* Size of the longest kind (text that describes data) in bytes, with the NUL. */
     DATA_KIND_MAX = KIND_BASE_MAX + LABEL_SET_MAX + KIND_NAMES_MAX + 16 + COLUMNS_TEXT_MAX
 };
 
@@ -47,7 +47,7 @@ enum kind_name {
     KIND_NAMES
 };
 
-/* A family: all kinds that begin with the same word. */
+/* A family: all kinds (texts that describe data) that begin with the same word. */
 struct kind_family
 {
     const char *name;
@@ -81,11 +81,13 @@ const struct kind_family *kind_family_named(const char *name, size_t n);
  * shape has n_classes 0. */
 const struct kind_family *kind_family_of(const char *kind, struct data_shape *shape);
 
-/* Sets *shape to the shape of a fixed kind. Returns 0, or -EINVAL if the kind is not fixed. */
+/* Sets *shape to the shape of the data that a fixed kind (not just a name such as "csv") describes.
+ * Returns 0, or -EINVAL if the kind is not fixed. */
 __attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
 
-/* data_kind_fixed() returns whether the kind is fixed. data_kind_agrees() returns whether two kinds
- * are equal, or one is an open kind, such as "csv", of the other's format. */
+/* data_kind_fixed() returns whether a kind is fixed, that is, not just a name such as "csv".
+ * data_kind_agrees() returns whether two kinds are equal, or one is an open kind, such as "csv", of
+ * the other's format. */
 bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
@@ -120,19 +122,20 @@ struct kind_rows
     size_t n_tags; /* Length of `tags` in letters. 0: the tags are not known. */
 };
 
-/* Parses a kind of the family "libsvm" or "csv". Returns false if the kind is not valid for the
- * family. */
+/* Parses a kind (text that describes data) of the family "libsvm" or "csv". Returns false if the
+ * kind is not valid for the family. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
 
-/* Short form of a kind for messages, without the text of the columns and without the hash and tags
- * of the columns' names. */
+/* Short form of a kind (text that describes data) for messages: without the text of the columns,
+ * and without the hash and tags of the columns' names. */
 struct kind_brief
 {
     char text[128];
 };
 struct kind_brief kind_brief(const char *kind);
 
-/* Writes the kind that the fields of *k describe. Returns false if its text is too long. */
+/* Writes the kind (text that describes data) for the fields of *k. Returns false if the text is too
+ * long. */
 bool kind_rows_print(const struct kind_rows *k, const char *family, char kind[DATA_KIND_MAX]);
 
 #endif

@@ -1,4 +1,5 @@
-/* nn/data/label_set.h -- sets of labels that are whole numbers with gaps, and their text in a kind.
+/* nn/data/label_set.h -- sets of labels that are whole numbers with gaps, and their text in a kind
+ * (the text that describes the data, nn/data/kind.h).
  *
  *   0-1.5        the labels 0, 1 and 5, which are the classes 0, 1 and 2
  *   2.4          the labels 2 and 4, which are the classes 0 and 1

@@ -34,7 +34,8 @@ struct labels
     uint16_t place[LABEL_MAX + 1]; /* With LABELS_LIST: class of each label. */
     bool words;    /* True: while the scheme is not determined, the labels may be names. */
     bool complete; /* True: `name` has the names of all classes, so any other name is refused. */
-    /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list. */
+    /* seen[v + 1], for v from -1 on: true if label v was found in the files or is in the list of
+     * labels of the data's kind. */
     bool seen[LABEL_MAX + 2];
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* Names of the classes, in byte order. Owned. */
@@ -123,9 +124,9 @@ char *labels_join(const struct labels *l)
     return joined;
 }
 
-/* Computes the hash that represents the names in a kind: the hash of all names, sorted, with
- * newlines between. The names are sorted so that the kind does not depend on the order of rows in a
- * file. */
+/* Computes the hash that represents the names in a kind (text that describes the data): the hash of
+ * all names, sorted, with newlines between. The names are sorted so that the kind does not depend
+ * on the order of rows in a file. */
 static int hash_names(const struct labels *l, uint64_t *hash)
 {
     char *joined = labels_join(l);
@@ -275,7 +276,8 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
     return l->scheme == LABELS_NAMES ? hash_names(l, &l->hash) : 0;
 }
 
-/* Checks that the names that were found have the hash that the kind requires. */
+/* Checks that the names that were found have the hash that the kind of the data (nn/data/kind.h)
+ * requires. */
 static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
 {
     uint64_t hash;
@@ -405,8 +407,8 @@ void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint1
         labels[i] = place[labels[i]];
 }
 
-/* The text may come from an untrusted peer, and the hash is not a secret. Therefore each name is
- * checked as strictly as a name in a file. */
+/* The text may come from an untrusted peer, which can choose names freely and compute their hash.
+ * Therefore each name is checked as strictly as a name in a file. */
 struct labels *labels_split(const struct kind_rows *k, const char *text)
 {
     struct labels *l = k->fixed && k->scheme == LABELS_NAMES ? labels_open(k, NULL, true) : NULL;

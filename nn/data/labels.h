@@ -1,5 +1,6 @@
 /* nn/data/labels.h -- the labels of table rows: how files spell them, and which class each label
- * stands for. C is the number of classes.
+ * stands for. C is the number of classes. A kind is the text that describes the data
+ * (nn/data/kind.h).
  *
  *   scheme   files have            class             in a kind
  *   PM       -1 and +1             0, 1              pm
@@ -34,10 +35,11 @@ enum {
 
 struct labels; /* The labels that were recorded for one set of rows. Opaque. */
 
-/* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind, it
- * determines the scheme. If `k` is NULL or an open kind (such as "csv"), the labels determine the
- * scheme. `names`: the list of names for a kind with LABELS_NAMES, which must have the kind's hash;
- * NULL if not known. `words`: the labels of an open kind may be names. */
+/* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind of
+ * data (nn/data/kind.h), it determines the scheme. If `k` is NULL or an open kind (such as "csv"),
+ * the labels determine the scheme. `names`: the list of names for a kind with LABELS_NAMES, which
+ * must have the kind's hash; NULL if not known. `words`: the labels of an open kind may be
+ * names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 
@@ -57,8 +59,8 @@ __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct k
  * on labels that are numbers (scheme ZERO, ONE or LIST). */
 void labels_more(struct labels *l);
 
-/* Converts n classes of the kind `from` to classes of the kind `to`, which must have all labels of
- * `from`. Both kinds have the scheme ZERO, ONE or LIST. */
+/* Converts n classes of data of the kind `from` (nn/data/kind.h) to classes of the kind `to`, which
+ * must have all labels of `from`. Both kinds have the scheme ZERO, ONE or LIST. */
 void labels_move(const struct kind_rows *from, const struct kind_rows *to, uint16_t *labels,
                  size_t n);
 
@@ -73,9 +75,9 @@ char *labels_join(const struct labels *l);
  * names do not have the kind's hash, or if memory is short. */
 struct labels *labels_split(const struct kind_rows *k, const char *text);
 
-/* Returns the label of a class of a fixed kind, as files spell it: "+1", "7" or a name. `names`:
- * the names of a kind with LABELS_NAMES, otherwise NULL. The text is in `out` or borrowed from
- * `names`. */
+/* Returns the label of a class of data of a fixed kind (nn/data/kind.h), as files spell it: "+1",
+ * "7" or a name. `names`: the names of a kind with LABELS_NAMES, otherwise NULL. The text is in
+ * `out` or borrowed from `names`. */
 const char *labels_text(const struct kind_rows *k, const struct labels *names, uint16_t class,
                         char out[8]);
 

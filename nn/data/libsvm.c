@@ -290,8 +290,8 @@ static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
     return file_no_memory(s->spot.error, files->path);
 }
 
-/* The number of features may be known before reading, from a kind or features=. Otherwise it is the
- * largest index in all files, which the first pass finds. */
+/* The number of features may be known before reading, from the kind of the run's data or from the
+ * option features=. Otherwise it is the largest index in all files, which the first pass finds. */
 int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX])
 {
@@ -353,8 +353,8 @@ static bool looks(const uint8_t *bytes, size_t n, bool whole)
                      .spot = {.path = "", .error = error}};
     struct piece rest = behind_mark(bytes, n), line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
-        /* The bytes are only the beginning of a file, so the last line may be cut off. It is used
-         * only up to its last space. */
+        /* The bytes are only the beginning of a file, so the last line may be cut off. Only its
+         * part up to the last space is used. */
         if (rest.p == rest.end && !whole) {
             while (line.end > line.p && !is_space(line.end[-1]))
                 line.end--;

@@ -101,8 +101,9 @@ static bool equal(double a, double b)
     return a >= b && a <= b;
 }
 
-/* A fixed kind has a number of features and a divisor. If the data spec states the number or the
- * divisor, too, the values must be equal. r->divide is 1 if the spec states no divisor. */
+/* A fixed kind of data, such as "libsvm/123x2/pm", has a number of features and a divisor. If the
+ * data spec states the number or the divisor, too, the values must be equal. r->divide is 1 if the
+ * spec states no divisor. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {

@@ -71,8 +71,8 @@ __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 
-/* Writes the kind of a table or of sparse rows as text, by kind_rows_print(). Returns 0, or -EINVAL
- * with a message if the text is too long. */
+/* Writes the kind (text that describes the data) of a table or of sparse rows, by
+ * kind_rows_print(). Returns 0, or -EINVAL with a message if the text is too long. */
 __attribute__((warn_unused_result)) int lines_print_kind(const struct kind_rows *kind,
                                                          const char *format,
                                                          const struct lines_spot *spot,

@@ -35,15 +35,15 @@ struct reader
     uint32_t features;  /* libsvm: number of features. 0: the largest index found. */
     uint32_t context;   /* text: number of bytes of a sample. */
     /* csv with names as labels: the names, if known before the files are read. The files may then
-     * lack some of the names, but must have no other name. NULL: not known. Files of a fixed kind
-     * must then have all of its names, because the kind has only their hash. */
+     * lack some of the names, but must have no other name. NULL: not known. Files with a fixed kind
+     * of data must then have all of its names, because the kind has only their hash. */
     const struct labels *names;
     /* csv: types of the columns. All zero: the reader detects the types and stores them here.
-     * `settled` true: the types are given, by the training set or a kind, and apply. NULL: all
-     * columns are numbers without gaps. */
+     * `settled` true: the types are given, by the training set or by the kind of the run's data.
+     * NULL: all columns are numbers without gaps. */
     struct columns *columns;
-    /* csv, libsvm: true if labels that are in the files but not in `kind` are added to the kind
-     * (labels_more()). */
+    /* csv, libsvm: true if labels that are in the files but not in `kind` (text that describes the
+     * data) are added to `kind` (labels_more()). */
     bool more_labels;
     /* csv: names of the columns. All zero: the first header gives them. Otherwise the names of the
      * training set or of a run, to which each header is matched. NULL: the kind (text that
@@ -54,8 +54,8 @@ struct reader
     bool label_known;
     /* csv: buffer of READER_NOTE_MAX bytes for notes to the user, "" at first. NULL: no notes. */
     char *note;
-    /* csv, libsvm: whether rows have labels. READER_MAYBE and READER_BARE need a fixed kind, which
-     * says what the columns and labels mean. */
+    /* csv, libsvm: whether rows have labels. READER_MAYBE and READER_BARE need a fixed kind of data
+     * (nn/data/kind.h), which says what the columns and labels mean. */
     enum reader_rows rows;
     struct file_progress progress;
 };

@@ -15,8 +15,8 @@
 
 enum { NAMED = 12 /* Largest number of columns that a note to the user lists by number. */ };
 
-/* Parses the kind of a table ("csv") or of sparse rows ("libsvm"). Returns "csv" or "libsvm", or
- * NULL for images and text, which have no columns. */
+/* Parses the kind (text that describes the data) of a table or of sparse rows. Returns "csv" or
+ * "libsvm", or NULL for images and text, which have no columns. */
 static const char *parse_rows(const char *kind, struct kind_rows *k)
 {
     return kind_rows_parse(kind, "csv", k)      ? "csv"
@@ -27,7 +27,7 @@ static const char *parse_rows(const char *kind, struct kind_rows *k)
 /* ---- Before the files are read ---- */
 
 /* Returns the scale to use before the files have determined it. If the spec gives no scale=, tables
- * are standardised, unless it gives divide=. */
+ * are standardised, unless the spec gives divide=. */
 static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
 {
     if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
@@ -297,8 +297,9 @@ static void apply_sparse(const struct columns *c, struct dataset *d)
 
 /* ---- Training set and held-out set ---- */
 
-/* Writes the text of the columns (their types, means and scales) into the kinds of the training set
- * and of the held-out set. If the text is too long, writes the hash of the columns instead. */
+/* Writes the text of the columns (their types, means and scales) into the kinds (texts that
+ * describe the data) of the training set and of the held-out set. If the text is too long, writes
+ * the hash of the columns instead. */
 static int name_kind(const struct scale *s, struct dataset *train, struct dataset *test,
                      const char *path, char error[DATA_ERROR_MAX])
 {

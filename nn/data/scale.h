@@ -1,5 +1,5 @@
 /* nn/data/scale.h -- scales the columns of a data set after reading, and writes the scales to its
- * kind.
+ * kind, the text that describes the data (nn/data/kind.h).
  *
  *   csv      types of the columns (nn/data/columns.h), means and scales of the training set
  *   libsvm   scales only, so that rows stay sparse. By default only if one column's range is more
@@ -48,9 +48,9 @@ __attribute__((warn_unused_result)) int scale_open(struct scale *s, const char *
 void scale_close(struct scale *s);
 
 /* Scales both sets after reading, by the columns of the training set, and adds the scales to their
- * kinds. `test` may be empty (zeros). `names`: names of the columns in notes, or an empty schema.
- * `path`: name of the data in messages. Notes for the user are
- * written to `note`. Returns 0; -EINVAL with a message; or -ENOMEM. */
+ * kinds (nn/data/kind.h). `test` may be empty (zeros). `names`: names of the columns in notes, or
+ * an empty schema. `path`: name of the data in messages. Notes for the user are written to `note`.
+ * Returns 0; -EINVAL with a message; or -ENOMEM. */
 __attribute__((warn_unused_result)) int scale_sets(struct scale *s, struct dataset *train,
                                                    struct dataset *test, const struct schema *names,
                                                    const char *path, char note[SCALE_NOTE_MAX],

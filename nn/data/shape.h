@@ -1,4 +1,5 @@
 /* nn/data/shape.h -- the shape of one sample: everything that a model must know about its data.
+ * Most of it is in the kind, the text that describes the data (nn/data/kind.h).
  *
  *   form     channels x height x width              n_classes
  *   images   from the kind, at most 4 channels      from the kind

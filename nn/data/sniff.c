@@ -21,7 +21,7 @@ struct sniff
     const char *path;
     const char *kind; /* Format that was detected, such as "csv". NULL: not known yet. */
     /* Format that belongs to the ending of a file's name. The first file with a known ending
-     * counts. NULL: no file has one. */
+     * counts. NULL: no file has a known ending. */
     const char *said;
     uint8_t *head; /* The first FILES_HEAD bytes of a file. */
     size_t n;

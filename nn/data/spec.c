@@ -226,9 +226,9 @@ static bool is_glyphs(const char *spec)
     return strncmp(spec, "glyphs", n) == 0 && (spec[n] == '\0' || spec[n] == ',');
 }
 
-/* A spec is a PATH if it is no "KIND:...", no canonical kind and no name of a kind. A mistyped KIND
- * without a colon is therefore searched for as a file, and the error message names the expected
- * forms. */
+/* A spec counts as a PATH unless it is "KIND:...", a canonical kind (text that describes data) or
+ * the name of a kind. A mistyped KIND without a colon is therefore searched for as a file, and the
+ * error message names the expected forms. */
 bool data_is_path(const char *spec)
 {
     size_t n;
