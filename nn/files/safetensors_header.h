@@ -51,10 +51,11 @@ struct safetensors_tensor
     uint32_t n_dims;
     uint64_t dims[SAFETENSORS_DIMS_MAX];
     enum safetensors_dtype dtype;
-    /* Number of elements, from the shape. Set when a header is read, not needed to write one. */
+    /* Number of elements, from the shape. Set when a header is read. Not used when a header is
+     * written. */
     uint64_t n;
-    /* Name of the dtype, such as "F32", borrowed from the JSON. Set when a header is read, not
-     * needed to write one. */
+    /* Name of the dtype, such as "F32", borrowed from the JSON. Set when a header is read. Not used
+     * when a header is written. */
     const char *dtype_name;
 };
 
