@@ -40,8 +40,8 @@ struct lstm
     size_t chunk; /* Number of time steps that are processed together as a chunk. */
     const float *weight_ih, *weight_hh;
     float *ih_t; /* Transpose of weight_ih, used in the forward pass only. */
-    /* Copy of weight_hh in panels: its transpose in the forward pass, weight_hh itself in the
-     * backward pass. */
+    /* Copy of weight_hh, in panels (groups of columns). Forward pass: the transpose of weight_hh.
+     * Backward pass: weight_hh itself. */
     float *panels;
     /* Forward pass: the sum of bias_ih and bias_hh. Backward pass: scratch memory for the gradient
      * of the biases. */
