@@ -59,8 +59,9 @@ bool spelling_enough(const char *a, const char *b)
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough replaces one that is not, even if its distance is larger: the
- * allowed distance grows with the length of the name. */
+/* A name that is similar enough to be suggested is preferred to a name that is not, even at a
+ * larger distance. This can occur because the allowed distance grows with the length of the
+ * name. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);
