@@ -195,7 +195,7 @@ int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MO
 }
 
 /* In torchvision's names each convolution, norm, ReLU and pooling layer has a number. The count
- * `at` therefore also includes layers that this program merges into others. */
+ * `at` therefore also includes layers that this program merges into other layers. */
 int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};
