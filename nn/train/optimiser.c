@@ -202,7 +202,7 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     case OPTIMISER_SGD:
         if (p->sum != NULL)
             step_tracked(p, r, n);
-        /* Without momentum, m would be equal to the gradient, so it is not stored. */
+        /* Without momentum, the moment m would be equal to the gradient, so m is not stored. */
         else if (o->momentum == 0 || o->use == MOMENTUM_IGNORED)
             step_bare(p, r, n);
         else if (o->use == MOMENTUM_HELD)
