@@ -299,7 +299,8 @@ void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n
 
 /* Updates whether the peer is excluded. The other checks skip an excluded peer. A peer is excluded
  * if it is off the allow-list, announces invented members, started later under the identity or name
- * of another peer, or was refused because of an expired token or a rival. */
+ * of another peer, or was refused because of an expired token or of a rival process with its
+ * identity or name. */
 void admission_look(struct cluster *c, uint32_t peer)
 {
     struct watched *w = &c->peer[peer];

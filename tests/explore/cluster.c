@@ -107,8 +107,9 @@ static void init_model(void *self, float *x)
         x[k] = 1;
 }
 
-/* Adds to c->moved[] by how much this round moves the model: by the local steps, which have changed
- * `before` to x, or with --outer by the outer step that follows. */
+/* Adds the change of the model by this round's training to c->moved[]. This is the change by the
+ * local steps, x - before. With --outer it is the change by the outer step, which follows the local
+ * steps. */
 static void add_moved(struct watched *p, const float *before, const float *x, uint64_t round)
 {
     struct cluster *c = p->cluster;

@@ -187,7 +187,8 @@ struct cluster
 /* Runs the plan to its end. trace: file for the events that reach the nodes (peer/trace), or NULL.
  * all: repeated events are written, too. */
 void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool all);
-/* Writes a line to the trace that is about no single peer. Does nothing if no trace is written. */
+/* Writes a line to the trace that does not belong to a particular peer. Does nothing if no trace is
+ * written. */
 void cluster_mark(struct cluster *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
@@ -278,8 +279,8 @@ void admission_settled(struct cluster *c);
 /* Returns how many live peers may refuse this peer, or be refused by it, because a token has
  * expired. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
-/* Kills the process of this peer, if it has one, and starts another (course.c). as_new: with a new
- * identity. */
+/* Kills the process of this peer, if it has one, and starts another process (course.c). as_new: the
+ * new process has a new identity. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
 /* Returns the time in microseconds that a collective (such as an all-reduce) needs in a round for

@@ -23,7 +23,7 @@ enum {
 
 /* ---- beginning and ending faults ---- */
 
-/* Returns whether at least one honest peer is in the phase `phase` or in an earlier one. */
+/* Returns whether at least one honest peer is in the phase `phase` or in an earlier phase. */
 static bool is_before(const struct cluster *c, enum node_phase phase)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
@@ -367,8 +367,9 @@ double course_exchange_us(const struct plan *p)
     return mixer_all[p->mixer]->round_protocol ? 2 * hop * p->n_peers : 0;
 }
 
-/* Returns the time limit of a run: twice the time that the slowest peer needs for its rounds, plus
- * the time of 300 more steps, of all faults, and of twice the quorum timeout, plus 300 s. */
+/* Returns the time limit of a run, which is the sum of: twice the time that the slowest peer needs
+ * for its rounds, the time of 300 more local steps, the time until the last fault is over, twice
+ * the quorum timeout, and 300 s. */
 static int64_t limit_us(const struct plan *p)
 {
     double step = (double)p->step_us * (1 + p->step_spread);

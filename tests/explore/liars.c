@@ -66,7 +66,8 @@ static void draw_graph(struct plan *p, struct rng *r)
         snprintf(p->topology, PLAN_TEXT, "complete");
 }
 
-/* Draws Byzantine peers from a separate random stream. Peer 0, which brings the run, is honest. */
+/* Draws Byzantine peers from a separate random stream. Peer 0, which may be the only peer with the
+ * run description, is honest. */
 void plan_draw_liars(struct plan *p)
 {
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 3));

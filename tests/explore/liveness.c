@@ -135,8 +135,8 @@ static bool has_reason(const struct verdict *o)
     return o->kind == VERDICT_NO_QUORUM || o->kind == VERDICT_ALONE || o->kind == VERDICT_AWAY;
 }
 
-/* Returns whether the peer began to train with more than twice as many members as there are peers
- * that were cut off. */
+/* Returns whether the peers that were cut off are fewer than half of the members with which this
+ * peer began to train. */
 static bool began_with_all(const struct cluster *c, const struct verdict_facts *f)
 {
     uint32_t n_begun = f->n_begun > 0 ? f->n_begun : f->n_members;

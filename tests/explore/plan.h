@@ -56,7 +56,8 @@ enum fault_kind {
     FAULT_CLONE,  /* A new peer, A, starts with the identity of an existing peer, B. */
     FAULT_TWIN,   /* A new peer, A, starts with the name of an existing peer, B. */
     FAULT_FLOOD,  /* The peer in set A announces x members that do not exist. */
-    /* Every x seconds, the peers in set A are killed or return with new identities. */
+    /* Every `x` seconds, the peers in set A are killed or, if they are dead, return with new
+     * identities. */
     FAULT_CHURN,
     /* The final model of each peer in set A changes by 2 % once, before it is stored. */
     FAULT_SPOIL,
