@@ -39,8 +39,8 @@ enum {
     /* Largest number of columns of a table that may have categories or scales. A wider table must
      * contain numbers only, which are not scaled. */
     COLUMNS_MAX_N = 16384,
-    /* Largest number of categories that get one input each. In a column with more, a hash selects
-     * the input. */
+    /* Largest number of categories that get one input each. In a column with more categories, a
+     * hash selects the input. */
     COLUMNS_CATEGORIES_MAX = 64,
     COLUMNS_CATEGORY_BITS = 18, /* Number of bits of the hash that identifies a category. */
     /* Number of inputs of a column with more than COLUMNS_CATEGORIES_MAX categories. */
@@ -158,8 +158,8 @@ void columns_end_set(struct columns *c);
 
 /* Decides the decimal mark of each column. Call it after all cells have been recorded. If all cells
  * of a column can be read both with a decimal point and with a decimal comma, the marks of the
- * other columns decide. If they do not decide either, the separator of the files decides (0: the
- * files have different separators). Returns the first column that remains ambiguous, or c->n if
+ * other columns decide. If these marks do not decide either, the separator of the files decides (0:
+ * the files have different separators). Returns the first column that remains ambiguous, or c->n if
  * none does. */
 size_t columns_read_as(struct columns *c, uint8_t separator);
 

@@ -194,7 +194,7 @@ static int note_number(struct column *c, const struct notation_number *w, const 
 }
 
 /* Returns whether notation_look() must inspect a number that was already parsed as a plain number.
- * This is not necessary if the column has no unit and a decimal comma is ruled out. */
+ * The inspection is not necessary if the column has no unit and a decimal comma is ruled out. */
 static bool needs_look(const struct column *c)
 {
     return !c->has_numbers || c->unit[0] != '\0' || (readings_of(c) & NOTATION_COMMA) != 0

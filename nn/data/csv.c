@@ -87,7 +87,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
 }
 
 /* Writes the column for an error message: "column 3", and its name in parentheses if the header has
- * one. */
+ * a name for this column. */
 static void say_column(const struct table *t, size_t column, char where[QUOTE_SHOWN + 64])
 {
     struct cells header = t->header;
@@ -175,7 +175,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
 }
 
 /* Called after an error in cell n of a record. If the record also has the wrong number of cells,
- * replaces the error message by one about the number of cells. */
+ * replaces the error message by a message about the number of cells. */
 static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int err)
 {
     char kept[DATA_ERROR_MAX];
@@ -235,8 +235,8 @@ static int read_rows(struct table *t, const struct sheet *sheets, size_t *n_rows
     return 0;
 }
 
-/* The second pass over the rows: fills the arrays. It cannot fail on a cell, because the first pass
- * has checked and counted all cells. */
+/* The second pass over the rows: fills the arrays. This pass cannot fail on a cell, because the
+ * first pass has checked and counted all cells. */
 static int fill_rows(struct table *t, struct dataset *d, const char *kind,
                      const struct sheet *sheets, size_t *n_rows)
 {

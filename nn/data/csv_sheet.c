@@ -373,8 +373,8 @@ static int ends_empty(struct cells c, size_t *n, bool *empty)
 }
 
 /* Counts the columns. A separator at the end of the first record makes an empty last column. That
- * column always counts if the first record cannot be a header. If it may be a header, the column
- * counts only if the second record has a value in it. */
+ * column always counts if the first record cannot be a header. If the first record may be a header,
+ * the column counts only if the second record has a value in it. */
 static int count_columns(struct table *t, const struct cells *c)
 {
     struct cells next = *c;

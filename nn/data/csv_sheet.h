@@ -27,8 +27,8 @@ struct sheet
     /* For each column of the file: its index among the values of a row (as in struct schema_found).
      * Owned. NULL: the columns of the file have the order of the values. */
     uint32_t *place;
-    /* True: the header ends in a separator, so rows may end in one, too. n_columns does not count
-     * the empty cell after this separator. */
+    /* True: the header ends in a separator, so rows may end in a separator, too. n_columns does not
+     * count the empty cell after this separator. */
     bool trailing;
 };
 
@@ -56,7 +56,7 @@ struct table
      * one of its cells is not a number. */
     bool doubtful;
     /* True: a row that has only words was found. If the first record of another file has only
-     * words, it is therefore taken for a row and not for a header. */
+     * words, that record is therefore taken for a row and not for a header. */
     bool words;
     size_t n_rows;
     /* Used only if `columns` is NULL: all numbers must then have a point as decimal mark.

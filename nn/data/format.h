@@ -38,7 +38,7 @@ struct data_format
     /* Description of the contents of a file in this format, for error messages. */
     const char *contents;
     enum data_files files;
-    /* Endings of file names that belong to the format. NULL after the last one. */
+    /* Endings of file names that belong to the format. NULL ends the list. */
     const char *ending[DATA_ENDINGS];
     /* Options (KEY=VALUE) that a spec with this format may have, as bits of enum data_key. */
     uint32_t keys;

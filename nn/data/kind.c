@@ -20,9 +20,9 @@
 /* Number of classes of a text. A class is the value of the next byte. */
 enum { TEXT_CLASSES = 256 };
 
-/* Mean and deviation for MNIST and CIFAR are the established figures of the training sets. Those
- * for glyphs are the figures of the drawn set. Kinds of other IDX images contain their own figures,
- * or none: pixels from 0 to 255 then become -1 to 1. */
+/* Mean and deviation for MNIST and CIFAR are the established figures of the training sets. The
+ * values for glyphs are the figures of the drawn set. Kinds of other IDX images contain their own
+ * figures, or none: pixels from 0 to 255 then become -1 to 1. */
 const struct kind_family kind_families[KIND_NAMES] = {
     [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
     [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},

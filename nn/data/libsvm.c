@@ -266,8 +266,8 @@ static int kind_from_rows(const struct pass *s, const struct reader *r, struct k
     return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 
-/* The second pass over the files: fills the data set. It cannot fail on an entry, because the first
- * pass has checked and counted all entries. */
+/* The second pass over the files: fills the data set. This pass cannot fail on an entry, because
+ * the first pass has checked and counted all entries. */
 static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
                         const struct lines_file *files, const struct reader *r, size_t *n_rows)
 {

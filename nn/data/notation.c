@@ -183,7 +183,7 @@ static uint32_t notations_of(const char *body)
 
 /* Returns true for a text that is no number but has at least one digit and otherwise only
  * characters that occur in numbers. A sign between digits means a range, a code or a telephone
- * number, so the result is false for it. */
+ * number, so the result is then false. */
 static bool looks_broken(const char *text, bool money)
 {
     bool any = false;

@@ -133,8 +133,8 @@ void schema_list(const struct schema *s, char text[SCHEMA_WHY_MAX]);
 void schema_column(const struct schema *s, size_t i, char text[64]);
 
 /* Finds the order of columns: for each of the to->n columns of `to`, sets place[i] to the matching
- * column of `from`. Both must have names. Returns false if `from` lacks a column of `to`; `why`
- * then lists the names of both. */
+ * column of `from`. Both schemas must have names. Returns false if `from` lacks a column of `to`;
+ * `why` then lists the names of both. */
 bool schema_order(const struct schema *from, const struct schema *to, uint32_t *place,
                   char why[SCHEMA_WHY_MAX]);
 

@@ -36,8 +36,8 @@ static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 
 /* ---- Recognising images ---- */
 
-/* Finds the largest label of a file. If it is larger than *most, *most is set to it. Reads the
- * whole file, because labels may be sorted. */
+/* Finds the largest label of a file. If this label is larger than *most, sets *most to it. Reads
+ * the whole file, because labels may be sorted. */
 static int largest_label(struct sniff *s, const char *path, uint8_t *most,
                          char error[DATA_ERROR_MAX])
 {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seed of the choice of held-out samples. It must never change, because it determines which samples
- * existing models were trained on. */
+/* Seed of the choice of held-out samples. The seed must never change, because it determines which
+ * samples existing models were trained on. */
 #define SPLIT_KEY UINT64_C(0x68656c646f757421)
 
 /* State of Knuth's algorithm S, which is called for the samples 0, 1, ... in turn. */

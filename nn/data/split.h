@@ -9,9 +9,9 @@
 
 #include "nn/data/dataset.h"
 
-/* Moves a share of the samples of *train, 0 < share < 1, to *test. Both keep their order. Returns
- * 0; -EINVAL, with a message about `path`, if the set has only one sample; or -ENOMEM. After an
- * error, *train is unchanged and *test is empty. */
+/* Moves a share of the samples of *train, 0 < share < 1, to *test. Both sets keep the order of
+ * their samples. Returns 0; -EINVAL, with a message about `path`, if the set has only one sample;
+ * or -ENOMEM. After an error, *train is unchanged and *test is empty. */
 __attribute__((warn_unused_result)) int data_split(struct dataset *train, struct dataset *test,
                                                    double share, const char *path,
                                                    char error[DATA_ERROR_MAX]);
