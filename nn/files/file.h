@@ -92,7 +92,7 @@ __attribute__((warn_unused_result)) int file_read_text(const char *path, char *t
 __attribute__((warn_unused_result)) int file_open_fd(const char *path, char error[FILE_ERROR_MAX]);
 
 /* Returns -EINVAL with a message if the path is a directory, named pipe, socket or device. Returns
- * 0 if it is a regular file, is missing or cannot be inspected. Follows symbolic links. */
+ * 0 if the path is a regular file, is missing or cannot be inspected. Follows symbolic links. */
 __attribute__((warn_unused_result)) int file_check_regular(const char *path,
                                                            char error[FILE_ERROR_MAX]);
 

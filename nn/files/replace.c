@@ -68,8 +68,8 @@ void replace_protect_inputs(void)
     atomic_store(&inputs.on, true);
 }
 
-/* If there is no memory to remember the file as an input, it is left out of the list of inputs. The
- * program could then overwrite the file later, but reading it still succeeds. */
+/* If there is no memory to remember the file as an input, the file is left out of the list of
+ * inputs. The program could then overwrite the file later, but reading it still succeeds. */
 void replace_add_input(int fd)
 {
     struct stat st;

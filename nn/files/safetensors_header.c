@@ -46,7 +46,7 @@ static int parse_shape(struct safetensors_tensor *t, const json_t *shape, const 
 }
 
 /* Returns whether a tensor is the counter of batches that a batch norm of PyTorch has seen. Files
- * made from a state_dict contain such counters. They are skipped. */
+ * made from a state_dict contain such counters. The reader skips these counters. */
 static bool is_counter(const char *name, const char *dtype, const json_t *shape)
 {
     static const char last[] = "num_batches_tracked";
