@@ -144,7 +144,7 @@ VEC_CLONES static float row_most(const float *s, size_t n)
     return lanes_most(most);
 }
 
-/* Replaces each score s by exp(scale (s - most)) and returns the sum. `most` is the largest score
+/* Replaces each score s by exp(scale * (s - most)) and returns the sum. `most` is the largest score
  * of the row. The sum is computed in float, as LANES partial sums that are added pairwise, so at
  * most about n / 16 + 4 roundings affect it. */
 VEC_CLONES static float row_exp(float *s, size_t n, float scale, float most)
@@ -277,9 +277,9 @@ static void keys_backward(const struct head *h, const struct block *b, const flo
                                   .beta = add ? 1.0f : 0.0f});
 }
 
-/* Computes the gradient of one head. The last block of rows is processed first. It uses all keys,
- * so it writes all of d_k and d_v, and the other blocks add to them. d_in points to d_q of the
- * head; d_k is `apart` floats further, and d_v another `apart` floats. */
+/* Computes the gradient of one head. The last block of rows is processed first. This block uses all
+ * keys, so it writes all of d_k and d_v, and the other blocks add to them. d_in points to d_q of
+ * the head; d_k is `apart` floats further, and d_v another `apart` floats. */
 static void head_backward(const struct head *h, const float *d_out, float *d_in, size_t apart,
                           bool add, float *scratch)
 {

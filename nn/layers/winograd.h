@@ -37,8 +37,8 @@
  * and numbers of channels that are multiples of 16. */
 bool winograd_fits(const struct layer *l);
 
-/* Returns the number of floats of scratch memory for a batch of n samples. With `training` they are
- * also enough for the backward pass. */
+/* Returns the number of floats of scratch memory for a batch of n samples. With `training`, the
+ * memory is also enough for the backward pass. */
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training);
 
 /* Forward pass of the layer, and the two parts of its backward pass: gradient of the input,
