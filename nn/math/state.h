@@ -88,7 +88,7 @@ void state_bool(struct state *s, bool *v);
 void state_f32(struct state *s, float *v);
 /* Stores the bits of the double. NaN and infinities are allowed. */
 void state_f64(struct state *s, double *v);
-/* Reads or writes n float32 values in the open section, the one begun last. */
+/* Reads or writes n float32 values in the section that was begun last. */
 void state_f32s(struct state *s, float *v, size_t n);
 /* Reads or writes a section of n float32 values. Reading refuses values that are not finite. */
 void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
