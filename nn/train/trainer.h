@@ -48,9 +48,9 @@ struct trainer
     /* Memory for x, n_params floats, which must outlive the node. NULL: the node allocates x. */
     float *x;
     /* Companion vector: a vector that peers exchange and mix in addition to x, such as the momentum
-     * (--momentum-kind averaged). It has as many floats as there are trained parameters, all 0 at
-     * first. Memory of the trainer. steps() and state() use it, and between the calls the node
-     * mixes it. NULL: peers exchange x only. */
+     * (--momentum-kind averaged). The vector has as many floats as there are trained parameters,
+     * all 0 at first. Memory of the trainer. steps() and state() use it, and between the calls the
+     * node mixes it. NULL: peers exchange x only. */
     float *companion;
     /* True: the node keeps the sum of the companion vectors over all peers, also if peers die or
      * return. If an edge is reset or closed, the node takes back the changes of the companion
