@@ -170,8 +170,8 @@ static void evaluate(void *self, const float *x, uint64_t most, struct trainer_r
     *report = (struct trainer_report){.loss = 1, .n_samples = 1};
 }
 
-/* Callback for a change of the members. A trainer with samples would assign them again. This
- * trainer has no samples, so the change is only written to the trace. */
+/* Callback for a change of the members. A trainer with samples would now assign its samples again.
+ * This trainer has no samples, so the change is only written to the trace. */
 static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     const struct watched *p = self;

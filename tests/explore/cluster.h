@@ -85,8 +85,9 @@ struct explored
 enum { KEPT = 8 };
 struct exchange
 {
-    /* epoch, round: epoch of the edge, and number of the exchange in it. a, b: hashes of the two
-     * replicas that the recording peer holds: a of its own model, b of the other peer's model. */
+    /* epoch, round: epoch of the edge, and number of the exchange in this epoch. a, b: hashes of
+     * the two replicas that the recording peer holds: a of its own model, b of the other peer's
+     * model. */
     uint64_t epoch, round, a, b;
     float coefficient;
 };

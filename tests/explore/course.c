@@ -339,8 +339,7 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        /* Byzantine peers count as ended. So do peers that were killed so late that they are not
-         * restarted. */
+        /* Byzantine peers count as ended, as do peers that were killed too late to be restarted. */
         if (!cluster_alive(c, i)) {
             ended++;
             continue;
