@@ -34,8 +34,8 @@ static size_t u16(const uint8_t *p)
     return (size_t)p[0] | (size_t)p[1] << 8;
 }
 
-/* Returns what the reference says about a record: 1: the message is complete; 0: more records are
- * needed; -EPROTO: the record is invalid. */
+/* Returns what the reference implementation expects for a record. 1: the message is complete; 0:
+ * more records are needed; -EPROTO: the record is invalid. */
 static int expected(uint8_t kind, const uint8_t *data, size_t n, enum frame_lane *which)
 {
     if (kind < CHANNEL_CONTROL || kind > CHANNEL_BULK_END || n == 0)
