@@ -273,8 +273,9 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* Returns the largest number v such that more than `liars` of the numbers in `value` (scratch
- * memory, one per member) are at least v. At least one truthful member then has v or more. */
+/* Returns the largest number v such that more than `liars` (number of members that may report false
+ * values) of the numbers in `value` (scratch memory, one per member) are at least v. At least one
+ * truthful member then has v or more. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);
@@ -337,8 +338,9 @@ static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
     *out = (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, f[2], f[3]};
 }
 
-/* Collects the categories of column i that more than `liars` members report. At least one of the
- * members that report such a category tells the truth. Returns 0 or -ENOMEM. */
+/* Collects the categories of column i that more than `liars` members report, where `liars` members
+ * may report false values. At least one of the members that report such a category tells the truth.
+ * Returns 0 or -ENOMEM. */
 static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
 {
     size_t n_hashed = 0, most = 0;
@@ -395,8 +397,9 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     }
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
-        /* If no category is reported by more than `liars` members, the categories of all members
-         * are used. Otherwise the column would have no category. */
+        /* If no category is reported by more than `liars` members (the number that may report false
+         * values), the categories of all members are used. Otherwise the column would have no
+         * category. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);
@@ -444,9 +447,9 @@ static void take_classes(struct column_statistics *out, const struct label_set *
         out->n_classes = 2;
 }
 
-/* Pools the labels of all members, which are whole numbers. The largest label of the result is the
- * largest number that more than `liars` members reach or exceed. Label 0 is used only if more than
- * `liars` members have it. */
+/* Pools the labels of all members, which are whole numbers. At most `liars` members may report
+ * false labels. The largest label of the result is the largest number that more than `liars`
+ * members reach or exceed. Label 0 is used only if more than `liars` members have it. */
 static void pool_classes(struct pool *p, struct column_statistics *out)
 {
     struct label_set all = {0}, one;

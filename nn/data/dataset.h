@@ -29,7 +29,7 @@ struct dataset
     /* Canonical kind: the text that describes the data (nn/data/kind.h), such as "csv/64x10/0". */
     char kind[DATA_KIND_MAX];
     struct data_shape shape;
-    size_t n; /* Number of samples, at least one in an open set. */
+    size_t n; /* Number of samples. At least one after the set has been opened. */
     /* Class of each sample, below shape.n_classes. NULL for a text, and for rows without labels
      * (nn/data/reader.h). */
     uint16_t *labels;

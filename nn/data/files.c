@@ -232,10 +232,11 @@ static bool keep_held_out(const char *name, void *arg)
 
 /* Result of comparing a file with a format, by its first bytes and its name. */
 enum look {
-    LOOK_OTHER, /* The file does not begin like the format. */
+    LOOK_OTHER, /* The file does not begin like a file of this format. */
     LOOK_EMPTY, /* The file is empty. */
-    LOOK_SO,    /* The file begins like the format. */
-    /* The name of the file suggests the format, but the file does not begin like the format. */
+    LOOK_SO,    /* The file begins like a file of this format. */
+    /* The name of the file suggests this format, but the file does not begin like a file of this
+     * format. */
     LOOK_NAMED
 };
 

@@ -36,7 +36,7 @@ struct stroke
 
 /* Strokes of each glyph, in a box of [-1, 1] x [-1, 1]. The y axis points down. */
 static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
-    /* O */
+    /* The letter O. */
     {{LOOP,
       8,
       {{0, -1},
@@ -47,7 +47,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {-.5f, .75f},
        {-.7f, 0},
        {-.5f, -.75f}}}},
-    /* Q: O with a tail */
+    /* The letter Q: an O with a tail. */
     {{LOOP,
       8,
       {{0, -1},
@@ -59,18 +59,18 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {-.7f, 0},
        {-.5f, -.75f}}},
      {LINES, 2, {{.1f, .35f}, {.75f, 1.1f}}}},
-    /* C */
+    /* The letter C. */
     {{CURVE,
       7,
       {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0}, {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}}},
-    /* G: C with a bar */
+    /* The letter G: a C with a bar. */
     {{CURVE,
       7,
       {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0}, {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}},
      {LINES, 3, {{.6f, .65f}, {.62f, .1f}, {.05f, .1f}}}},
-    /* 4 */
+    /* The digit 4. */
     {{LINES, 3, {{.15f, -1}, {-.7f, .35f}, {.75f, .35f}}}, {LINES, 2, {{.35f, -.35f}, {.3f, 1}}}},
-    /* 9 */
+    /* The digit 9. */
     {{LOOP,
       7,
       {{.1f, -1},
@@ -81,7 +81,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {-.6f, -.45f},
        {-.35f, -.9f}}},
      {CURVE, 3, {{.6f, -.4f}, {.55f, .3f}, {.25f, 1}}}},
-    /* S */
+    /* The letter S. */
     {{CURVE,
       9,
       {{.6f, -.75f},
@@ -108,7 +108,7 @@ static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
        {0, -.02f},
        {.4f, -.3f},
        {.5f, -.75f}}}},
-    /* Z */
+    /* The letter Z. */
     {{LINES, 4, {{-.6f, -.9f}, {.6f, -.9f}, {-.55f, .9f}, {.65f, .9f}}}},
     /* The digit 7, drawn as a Z without the line at its base. */
     {{LINES, 3, {{-.6f, -.9f}, {.6f, -.9f}, {-.2f, 1}}}},
@@ -175,7 +175,8 @@ static float cosine(float turns)
  * affine map places it. */
 struct warp
 {
-    float bend_x[5], bend_y[5]; /* Factors of u^2, u v, v^2, u^2 v, u v^2. */
+    /* Factors of u^2, u v, v^2, u^2 v and u v^2 in the polynomial that bends the glyph. */
+    float bend_x[5], bend_y[5];
     /* Sine waves that bend the glyph: [0] in the x direction, [1] in the y direction. */
     float amplitude[2], angle[2], phase[2];
     float xx, xy, yx, yy, dx, dy; /* Affine map from the box [-1, 1] x [-1, 1] to the image. */

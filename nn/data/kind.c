@@ -315,7 +315,7 @@ struct kind_normalisation kind_normalisation(const char *kind)
     return k;
 }
 
-/* Parses "1x28x28/10" or "1x28x28/10/0.2860~0.3530". */
+/* Parses the fields of a kind of images: "1x28x28/10" or "1x28x28/10/0.2860~0.3530". */
 static bool idx_kind(const char *p, struct data_shape *s)
 {
     float mean, std;
