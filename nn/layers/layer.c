@@ -140,7 +140,7 @@ static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
  * length is a multiple of SUM_COLUMNS. */
 static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
 {
-    double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 2,048 sums, 16 KiB. */
+    double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* Memory for 2,048 sums: 16 KiB. */
     size_t times = SUM_COLUMNS;
     while (times % 2 == 0 && times / 2 * cols % SUM_COLUMNS == 0)
         times /= 2;

@@ -106,7 +106,8 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        /* d may be equal to z: the gradient then replaces the logits. */
+        /* d (gradient) may be the same memory as z (logits): the gradient then replaces the
+         * logits. */
         float *d = d_logits != NULL ? d_logits + i * n : NULL;
         size_t label = b->labels[i];
         assert(label < n);

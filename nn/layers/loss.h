@@ -27,7 +27,7 @@ struct loss
 struct loss_batch
 {
     size_t n, n_classes;    /* Number of rows of logits, and number of classes (columns). */
-    const float *logits;    /* [n][n_classes] */
+    const float *logits;    /* Logits, [n][n_classes]. */
     const uint16_t *labels; /* Label of each of the n rows, less than n_classes. */
     float smoothing;        /* Label smoothing, in [0, 1). */
     /* Number by which the gradient is divided. 0: by n, the number of rows of logits. If these rows

@@ -130,7 +130,7 @@ const struct layer_op layer_add = {
  *
  * The code uses the sigmoid, which needs one exponential and has no cancellation at x < 0. */
 
-#define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
+#define GELU_SCALE 1.5957691216057308f /* The constant 2 sqrt(2 / pi). */
 #define GELU_CUBE  0.044715f
 
 /* Returns the factor by which GELU multiplies x: sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
