@@ -30,7 +30,7 @@ static bool continues(const struct printable *p, uint8_t byte)
         uint8_t first, low, high;
     } narrow[] = {{0xc2, 0xa0, 0xbf}, /* Excludes control characters. */
                   {0xe0, 0xa0, 0xbf}, /* Excludes overlong encodings of characters below U+0800. */
-                  {0xed, 0x80, 0x9f}, /* Excludes surrogates. */
+                  {0xed, 0x80, 0x9f}, /* Excludes surrogates (U+D800 to U+DFFF). */
                   {0xf0, 0x90, 0xbf}, /* Excludes overlong encodings of characters below U+10000. */
                   {0xf4, 0x80, 0x8f}}; /* Excludes code points above U+10FFFF. */
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow && p->n == 1; i++)
