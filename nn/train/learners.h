@@ -41,7 +41,8 @@ struct learners_config
     size_t n_params;
     /* Number of trained parameters. They come first in a vector, before running statistics. */
     size_t n_trained;
-    double momentum; /* Momentum factor mu of the centre, in [0, 1). */
+    /* Momentum factor mu of the centre (the average model of the learners), in [0, 1). */
+    double momentum;
 };
 
 struct learners
@@ -52,7 +53,9 @@ struct learners
     /* Difference between each learner's model and the centre: n vectors of n_params floats. At the
      * indices of running statistics: change of the statistics in the current step. */
     float *apart;
-    float *velocity; /* Change of the centre in the last step, n_trained floats. */
+    /* Change of the centre z (the average model of the learners) in the last step, n_trained
+     * floats. */
+    float *velocity;
     float *x; /* Models of the learners that compute now: at_once vectors of n_params floats. */
 };
 
@@ -75,7 +78,7 @@ float *learners_begin(struct learners *l, uint32_t j, uint32_t k, const float *z
 /* Ends the step of learner j, whose model is in buffer k: stores its new distance from the centre
  * z. */
 void learners_end(struct learners *l, uint32_t j, uint32_t k, const float *z);
-/* Moves the centre z in the range [from, to). */
+/* Moves the centre z (the average model of the learners) in the range [from, to). */
 void learners_move(const struct learners *l, float *z, size_t from, size_t to);
 
 /* For each trained coordinate k with sent[k] != 0, sets the velocity to 0, because a delta has just

@@ -70,7 +70,7 @@ struct optimiser
     enum optimiser_kind kind;
     double momentum; /* Momentum factor, in [0, 1). Adam: beta1. */
     double beta2;    /* Adam only: factor of the second moment, in [0, 1). */
-    bool nesterov;   /* SGD only: Nesterov's momentum. */
+    bool nesterov;   /* SGD only. True: Nesterov's momentum. */
     enum momentum_use use;
     double weight_decay;
     double clip; /* Largest norm of the gradient of one step. 0: no limit. */
