@@ -400,8 +400,8 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t liars = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && !c->peer[j].absent;
-    /* A peer accepts a few members with a single endorsement each, so its graph may contain some
-     * invented members. */
+    /* A peer accepts a few members that only one other peer endorses. Its graph may therefore
+     * contain some invented members (members that do not exist). */
     if (c->n_ghosts > 0)
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
@@ -580,9 +580,9 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
                       i, f.distance, f.n_among, f.n_members, __builtin_popcount(set), drift);
 }
 
-/* Returns whether a peer ended with an unknown consensus distance because of invented members. A
- * peer that counts invented members builds another graph than its neighbours, and an edge that only
- * one graph has never opens. */
+/* Returns whether a peer ended with an unknown consensus distance because of invented members
+ * (members that do not exist). A peer that counts invented members builds another graph than its
+ * neighbours, and an edge that only one graph has never opens. */
 static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;

@@ -150,10 +150,11 @@ struct cluster
     bool liar[PLAN_PEERS_MAX];
     /* Faults that take peers off the allow-list at present: bit k is fault k. */
     uint32_t outside;
-    uint32_t insiders; /* Set of peers that announce invented members. */
+    /* Set of peers that announce invented members, that is, members that do not exist. */
+    uint32_t insiders;
     uint32_t revoked;  /* Set of peers that a fault has taken off the allow-list. */
     int64_t listed_us; /* Time of the last change of the allow-list. */
-    uint32_t n_ghosts; /* Number of invented members. */
+    uint32_t n_ghosts; /* Number of announced members that do not exist. */
     struct sim_world *world;
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];

@@ -44,7 +44,9 @@ struct child
      * now. */
     uint64_t next, seed;
     bool busy;
-    uint32_t number; /* Row of this child process in the table of reached marks (marks.h). */
+    /* Row of this child process in the table of counters for marks (named lines of policy code,
+     * marks.h). */
+    uint32_t number;
 };
 
 struct tally

@@ -15,7 +15,8 @@
  * "marks". */
 extern struct mark *const __start_marks[], *const __stop_marks[];
 
-/* Table of counters: one row per child process, with one counter per mark. */
+/* Table of counters: one row per child process, with one counter per mark (named line of policy
+ * code). */
 static uint64_t *counter;
 static uint32_t n_rows;
 

@@ -12,8 +12,8 @@ void marks_open(uint32_t n_children);
 /* Takes the marks (named lines of policy code) that the run has reached since the last call, and
  * adds 1 to the counter of each of them for this child process. */
 void marks_take(uint32_t child);
-/* Appends a line "COUNT NAME" for each mark to a file: in how many runs the mark was reached.
- * Returns false if the file cannot be written. */
+/* Appends a line "COUNT NAME" for each mark (named line of policy code) to a file: in how many runs
+ * the mark was reached. Returns false if the file cannot be written. */
 bool marks_write(const char *path);
 
 #endif

@@ -41,7 +41,7 @@ enum fault_kind {
     FAULT_CUT,
     /* Network paths between peer sets A and B lose all packets, in both directions. */
     FAULT_SPLIT,
-    /* Network paths between peer sets A and B are cut and restored every x seconds. */
+    /* Network paths between peer sets A and B are cut and restored every `x` seconds. */
     FAULT_FLAP,
     /* Sessions between peer sets A and B end. The peers in A notice the end after x seconds, the
      * peers in B after y seconds. A negative time means never. */
@@ -55,7 +55,7 @@ enum fault_kind {
     FAULT_REVOKE, /* The peers in set A are taken off the allow-list. */
     FAULT_CLONE,  /* A new peer, A, starts with the identity of an existing peer, B. */
     FAULT_TWIN,   /* A new peer, A, starts with the name of an existing peer, B. */
-    FAULT_FLOOD,  /* The peer in set A announces x members that do not exist. */
+    FAULT_FLOOD,  /* The peer in set A announces `x` members that do not exist. */
     /* Every `x` seconds, the peers in set A are killed or, if they are dead, return with new
      * identities. */
     FAULT_CHURN,
@@ -126,8 +126,8 @@ void plan_draw(struct plan *p, uint64_t seed, uint32_t draw);
 void plan_draw_disks(struct plan *p);
 /* Adds Byzantine peers and, in half of the plans, --byzantine with a suitable graph (liars.c). */
 void plan_draw_liars(struct plan *p);
-/* Adds allow-lists, tokens, copied identities and invented members. Each of these is added to a
- * random part of the plans (admission.c). */
+/* Adds allow-lists, tokens, copied identities, and announced members that do not exist. Each of
+ * these is added to a random part of the plans (admission.c). */
 void plan_draw_admission(struct plan *p);
 /* Adds a fault that takes away a minority of the peers permanently, and ends all other faults
  * (liveness.c). */

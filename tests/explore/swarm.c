@@ -29,7 +29,7 @@ enum feature {
     FEATURE_LAST,    /* Feature: another topology in the consensus phase than in training. */
     FEATURE_CODEC,   /* Feature: any codec. Plans without the feature have the codec qsgd:4. */
     FEATURE_ASYNC,   /* Feature: --policy async. */
-    FEATURE_OVERLAP, /* --overlap. */
+    FEATURE_OVERLAP, /* Feature: --overlap. */
     FEATURE_STEPS,   /* Feature: more than one local step in a round. */
     FEATURE_DIM,     /* Feature: a model so large that the peers estimate the consensus distance. */
     FEATURE_FEW,     /* Feature: training begins before all peers have joined. */
