@@ -41,7 +41,7 @@ static struct
     struct channel_identity ours, theirs;
     struct channel evil; /* The hostile end of the connection, whichever end dials. */
     uint32_t number;
-    bool node_knows; /* The node has received LINK_UP for the link. */
+    bool node_knows; /* The node has received LINK_UP for the link of this connection. */
     /* listed: the peer under test has an allow-list of members. over: the node has ended. */
     bool listed, over;
     uint8_t list[2][WIRE_ID_BYTES];
@@ -55,7 +55,7 @@ static struct
     /* True: check_replay() has recorded the first handshake message of this connection. */
     bool judged;
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
-    uint32_t n_steps; /* Number of node steps in the current operation. */
+    uint32_t n_steps; /* Number of node steps in the current operation of the input. */
     struct run run;
     char text[WIRE_RUN_MAX + 1];
     size_t n_text;
