@@ -157,7 +157,7 @@ static void clear_frame(const struct geometry *g)
     memset(g->frame, 0, g->frame_floats * sizeof *g->frame);
 }
 
-/* Returns a map with zero padding around it. If the layer has no padding, this is the map
+/* Returns a map with zero padding around it. If the layer has no padding, returns the map
  * itself. */
 static const float *framed(const struct geometry *g, const float *map)
 {

@@ -88,7 +88,7 @@ enum {
     SUM_LANES = 16,
     /* Number of columns that are summed at once, with all sums in registers. */
     SUM_COLUMNS = 4 * SUM_LANES,
-    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
+    /* Number of rows that are summed in float at a time. The results are summed in double. */
     SUM_ROWS = 16,
     /* Number of rows that sum_few() processes at once, so that they stay in the cache. */
     SUM_BLOCK = 4 * SUM_ROWS

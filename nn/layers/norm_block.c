@@ -14,7 +14,7 @@ enum {
     LANES = 16,
     /* Number of columns that are summed at once, with all sums in registers. */
     WIDE = LAYER_NORM_WIDE,
-    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
+    /* Number of rows that are summed in float at a time. The results are summed in double. */
     SHORT = 16
 };
 

@@ -15,7 +15,7 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     LANES = 16,
-    /* Number of rows whose sum is computed in float. The sum is then added to a sum in double. */
+    /* Number of rows that are summed in float at a time. The results are summed in double. */
     SHORT = 16
 };
 

@@ -8,8 +8,8 @@
 
 /* --- flatten: reorders each sample from [hw][c] to [c][hw] --- */
 
-/* Writes the transpose of from[rows][cols] to to[cols][rows], or adds it. Processes squares that
- * stay in the L1 cache. */
+/* Writes the transpose of from[rows][cols] to to[cols][rows]. `add`: adds the transpose to to[]
+ * instead. Processes squares that stay in the L1 cache. */
 static void transpose(float *restrict to, const float *restrict from, const size_t size[2],
                       bool add)
 {

@@ -227,8 +227,8 @@ static void weights_back(const struct winograd *g, const float *weights, size_t 
 }
 
 /* Multiplies transformed inputs by transformed weights: g->m = g->v * g->u, for `count` strips.
- * With `turned`, the weights are rotated by 180 degrees: in each 4x4 the first and last row are
- * swapped, and the first and last column. */
+ * With `turned`, the weights are rotated by 180 degrees: in each 4x4 matrix, the first and last row
+ * are swapped, and so are the first and last column. */
 static void products(const struct winograd *g, size_t slice, size_t count, bool turned)
 {
     static const size_t swap[4] = {3, 1, 2, 0};
