@@ -66,9 +66,11 @@ struct segment
     uint32_t n_dims, dims[SEGMENT_DIMS_MAX];
     /* True: weight decay applies to the segment. True for weights, false for biases. */
     bool decays;
-    /* False: running statistics, which peers average but the optimiser does not train. */
+    /* False: the segment holds running statistics, which peers average but the optimiser does not
+     * train. */
     bool trained;
-    bool nonnegative; /* True: a statistic that is never negative, such as a variance. */
+    /* True: the segment holds a statistic that is never negative, such as a variance. */
+    bool nonnegative;
     /* Number format of the segment in the program that owns the model (nn/math/half.h). */
     enum segment_type type;
 };
