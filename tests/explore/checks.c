@@ -336,7 +336,9 @@ void check_progress(struct cluster *c, uint32_t peer)
     check_rounds(c, peer, &p);
     check_memory(c, peer);
     if (c->plan.liars != 0)
-        return; /* Byzantine peers falsify the published distances, so these are not checked. */
+        /* Byzantine peers falsify the consensus distances that peers publish. Published distances
+         * are therefore not checked in a plan with Byzantine peers. */
+        return;
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);

@@ -307,7 +307,8 @@ static void configure(void *self, uint32_t peer, struct node_config *n)
     n->found = !c->plan.guests || peer == 0;
 }
 
-/* Resolves seed-K to peer K, unless a fault breaks bootstrap names for this peer. */
+/* Resolves the bootstrap name seed-K to the address of peer K, unless a fault breaks bootstrap
+ * names for this peer. */
 static uint32_t resolve(void *self, uint32_t peer, const char *name,
                         const char *address[NODE_SEEDS_MAX])
 {

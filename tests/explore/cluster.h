@@ -19,7 +19,8 @@ enum { DIM_MAX = 1208, TEXT = 200 };
 enum wrong {
     WRONG_CRASH,    /* The process crashed while it simulated the plan. */
     WRONG_PROTOCOL, /* A correct peer was accused of a protocol violation. */
-    /* A step of the finish protocol is not a step of its model (tests/model/conform.h). */
+    /* The finish protocol made a step that its Promela model does not allow
+     * (tests/model/conform.h). */
     WRONG_CONFORMANCE,
     WRONG_REPLICAS, /* Two ends of an edge hold different replicas at the same epoch and round. */
     /* An honest peer's model is not finite or, with --byzantine, too far from the initial model. */
@@ -35,8 +36,9 @@ enum wrong {
     /* A peer that is not on the allow-list is a member, or two live processes share one identity or
      * name. */
     WRONG_ADMITTED,
-    WRONG_MEMORY, /* More links, members, edges or packets than the cluster can need. */
-    /* A published consensus distance differs from the exact distance in that round. */
+    WRONG_MEMORY, /* There are more links, members, edges or packets than the cluster can need. */
+    /* A peer published a consensus distance that differs from the exact distance in the same
+     * round. */
     WRONG_DRIFT,
     WRONG_GATHERING, /* A peer is still joining, although other peers already train. */
     WRONG_EDGES,     /* An edge that both of its ends want is not open. */
@@ -70,7 +72,7 @@ struct explored
     /* Exact relative consensus distance, at the end of the run, of the peers that ended with exit
      * code 0. NaN: unknown. */
     double drift;
-    /* Seconds from the last fault until check_whole() returns true. NaN: it never did. */
+    /* Seconds from the last fault until check_whole() returns true. NaN: it never returned true. */
     double healed_s;
     uint32_t n_drifts; /* Number of published consensus distances that were checked. */
     /* Largest error of a published consensus distance: the ratio of published to exact distance
@@ -179,7 +181,8 @@ struct cluster
     bool all;
     /* Writer of the trace (log of events). NULL: no trace is written. */
     struct trace *trace;
-    struct trace_peer *trace_peer[PLAN_PEERS_MAX]; /* State of the trace for each peer. */
+    /* State of the trace (log of events) for each peer. */
+    struct trace_peer *trace_peer[PLAN_PEERS_MAX];
     /* Checker of the finish protocol. NULL: the Promela model of the protocol does not cover this
      * run. */
     struct conformance *conformance;
@@ -244,7 +247,7 @@ void check_end(struct cluster *c);
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
-/* Returns whether the attack excuses a peer that ended without consensus. */
+/* Returns whether the attack of the Byzantine peers excuses a peer that ended without consensus. */
 bool liars_excuse(const struct cluster *c);
 /* liars_part() returns whether an attack allows the peer to keep an edge to an honest peer closed.
  * liars_claim() returns the largest exact relative consensus distance that is allowed among peers
@@ -289,7 +292,7 @@ void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
  * its messages, which are sent one after the other (course.c). 0: the mixer uses no collective. */
 double course_exchange_us(const struct plan *p);
 
-/* Returns whether the peer's loop or worker stopped permanently, so that the peer cannot end
+/* Returns whether the peer's event loop or worker stopped permanently, so that the peer cannot end
  * (course.c). */
 bool course_is_lost(const struct cluster *c, uint32_t peer);
 

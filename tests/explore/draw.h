@@ -17,8 +17,8 @@ void draw_fault(struct rng *r, const struct plan *p, enum fault_kind kind, int64
 /* Returns whether a fault would have no effect, or would delay peer 0, which the other peers need
  * in order to find the run. Such a fault is drawn again. */
 bool draw_is_idle(const struct plan *p, const struct fault *f);
-/* Keeps at least two peers running to the end: a permanent fault that would leave fewer is limited
- * to 5 s. Lowers min_peers to the number of peers that stay. */
+/* Keeps at least two peers running to the end: a permanent fault that would leave fewer peers is
+ * limited to 5 s. Lowers min_peers to the number of peers that stay. */
 void draw_leave_some(struct plan *p);
 
 /* Gives some plans an outer optimiser (--outer), if their run allows it. Draws from a separate

@@ -4,8 +4,8 @@
 
 #include "cluster.h"
 
-/* Drops faults, peers and rounds while the most serious kind of failure in `was` remains. Prints
- * the plan that remains. */
+/* Drops faults, peers and rounds while the most serious kind of failure of the original run (`was`)
+ * remains. Prints the plan that remains. */
 void shrink(const struct plan *p, const struct explored *was);
 
 #endif

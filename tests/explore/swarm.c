@@ -149,8 +149,8 @@ static void draw_algorithm(struct swarm *s, struct plan *p)
     while (collective_all[n_collectives] != NULL)
         n_collectives++;
     p->mixer = has(s, FEATURE_MIXER) ? (uint32_t)rng_below(r, n_mixers) : 0;
-    /* A round of an all-reduce takes up to n^2 messages, so large clusters would take most of the
-     * time of all seeds. */
+    /* A round of an all-reduce takes up to n^2 messages. Large clusters are therefore excluded:
+     * they would take most of the time that all seeds together take. */
     if (mixer_all[p->mixer]->round_protocol && p->n_peers > COLLECTS_MAX) {
         p->n_peers = COLLECTS_MAX;
         p->min_peers = p->min_peers < COLLECTS_MAX ? p->min_peers : COLLECTS_MAX;
@@ -230,7 +230,8 @@ static void drop_starts(struct plan *p)
 
 /* ---- drawing faults ---- */
 
-/* Measures when the consensus phase and the end of the run are, in a run without faults. */
+/* Measures at what time the consensus phase begins and at what time the run ends, in a run without
+ * faults. */
 static void measure_end(struct swarm *s, const struct plan *p)
 {
     struct explored out;
