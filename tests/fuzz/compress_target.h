@@ -6,8 +6,9 @@
  *   input:   hash u16 | shape u8 | message
  *
  * The hash belongs to the compressor's specification, so a corpus stays valid when codecs are
- * added. If no compressor has the hash, the hash modulo their number selects one. The mutator often
- * starts from a valid message and edits it in place, so that inputs get past the length checks.
+ * added. If no compressor has the hash, the hash modulo the number of compressors selects a
+ * compressor. The mutator often starts from a valid message and edits it in place, so that inputs
+ * get past the length checks.
  *
  * A message that compress_validate() accepts must write only inside the vector, give the same
  * values twice, and keep them finite. */
