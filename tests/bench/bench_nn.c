@@ -253,7 +253,7 @@ static void one_step(struct subject *s, struct times *t)
     t->forward = t1 - t0;
     t->backward = t2 - t1;
     t->update = now_s() - t2;
-    /* A model with NaN values takes another time per step than a normal one, so the measurement
+    /* A step of a model with NaN values takes another time than a normal step, so the measurement
      * stops. */
     if (!(loss.sum >= 0)) {
         fprintf(stderr, "bench_nn: %s diverged\n", s->m.spec);
