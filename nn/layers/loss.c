@@ -52,7 +52,8 @@ VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
     return wrong == 0;
 }
 
-/* Returns the sum of v[0..n) in double, because a softmax over many classes must add up to 1. */
+/* Returns the sum of v[0..n), computed in double, so that the probabilities of many classes still
+ * add up to 1. */
 VEC_CLONES static double sum_of(const float *v, size_t n)
 {
     double l[LANES] = {0};
