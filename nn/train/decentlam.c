@@ -4,7 +4,7 @@
 #include "nn/math/vec.h"
 
 /* Sets `u = beta * u + from - x`, and then `x = from - u`. `from` is the model before the local
- * steps of a round, and x the model after the exchange. */
+ * steps of a round. On entry, x is the model after the exchange. */
 VEC_CLONES static void add_momentum(float *restrict u, const float *restrict from,
                                     float *restrict x, float beta, size_t n)
 {

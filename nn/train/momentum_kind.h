@@ -33,7 +33,9 @@
 struct round_change
 {
     const float *begin; /* Model x(t) before the local steps of round t. */
-    float *x; /* In: model after the exchange of round t. Out: model of the next local steps. */
+    /* Before learn(): model after the exchange of round t. After learn(): model at the start of the
+     * next local steps. */
+    float *x;
     float *m; /* Momentum vector. Adam: first moment. */
     float *v; /* Adam: second moment. SGD: NULL. */
     size_t n;
