@@ -57,8 +57,8 @@ __attribute__((warn_unused_result)) int file_open_no_input(struct file **f, cons
                                                            char error[FILE_ERROR_MAX]);
 void file_close(struct file *f);
 
-/* file_bound() returns the largest number of bytes that reading can give; for a plain file its
- * size. file_is_plain() returns whether the file is not gzip. */
+/* file_bound() returns the largest number of bytes that reading can give: for a plain file, this is
+ * the size of the file. file_is_plain() returns whether the file is not gzip. */
 uint64_t file_bound(const struct file *f);
 bool file_is_plain(const struct file *f);
 
