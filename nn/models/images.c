@@ -167,9 +167,10 @@ static int norm(struct build *b, int with, const char *name)
     return norm_with_groups(b, with, out.c / 8, true, name);
 }
 
-/* Images of 28x28 are padded to 32x32, the size in the paper. ReLU is applied after max-pooling,
- * which gives the same result as before it and costs less. lenet5:bn has a norm layer after each
- * pooling layer. Its group norm has 2 and 4 groups, as in the program of Takezawa et al. 2022. */
+/* Images of 28x28 are padded to 32x32, the size in the LeNet-5 paper. ReLU is applied after
+ * max-pooling, which gives the same result as before it and costs less. lenet5:bn has a norm layer
+ * after each pooling layer. Its group norm has 2 and 4 groups, as in the program of Takezawa et al.
+ * 2022. */
 int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
