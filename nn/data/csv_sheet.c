@@ -415,8 +415,8 @@ static int open_first(struct table *t, struct cells *c, bool *header)
 }
 
 /* Finds the label's column for a header that is matched to known names. Sets *label to the column
- * that label= requests, or to SIZE_MAX if label= requests none. A number in label= is ignored if
- * the label's name is known from the training files or from the first file. */
+ * that label= requests, or to SIZE_MAX if label= requests no column. A number in label= is ignored
+ * if the label's name is known from the training files or from the first file. */
 static int asked_label(const struct table *t, struct cells *c, const struct schema_names *names,
                        size_t *label)
 {

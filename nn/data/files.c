@@ -269,10 +269,10 @@ static bool says_format(const struct files *f, const enum look *look, size_t i,
 }
 
 /* Decides what to do with file i, which does not begin like the format. If its name does not
- * suggest the format, the file is ignored. If its name does, the file is kept, because the reader
- * gives the best error message. Text is an exception: its reader accepts any bytes, so the file is
- * refused here. A file that is named as held out is refused, too, unless the spec says what to hold
- * out. */
+ * suggest the format, the file is ignored. If its name suggests the format, the file is kept,
+ * because the reader gives the best error message. Text is an exception: its reader accepts any
+ * bytes, so the file is refused here. A file that is named as held out is refused, too, unless the
+ * spec says what to hold out. */
 static int judge_name(const struct files *f, enum look *look, size_t i,
                       const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])

@@ -75,7 +75,8 @@ static const char *parse_hash(const char *p, uint64_t *hash)
 }
 
 /* Parses the label scheme in a kind, such as "pm", "0" or "in-0-1.5". Returns the rest of p, or
- * NULL. No text of a scheme is a prefix of another one, so the first match is the only one. */
+ * NULL. No text of a scheme is a prefix of the text of another scheme, so the first match is the
+ * only one. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
