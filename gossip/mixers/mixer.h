@@ -108,9 +108,9 @@ struct mixer
     /* True: every edge gets a delta that is encoded for this edge alone. False: edges that have
      * the same replica share one encoded delta. */
     bool own_deltas;
-    /* True: encode() only calls mixing_put() with x and the replica `a`, once per task, in order.
-     * The delta may then be encoded in fragments before the last local step ends
-     * (mixing_part()). */
+    /* True: encode() only calls mixing_put() with x and the replica `a`, for each edge in order.
+     * mixing_part() can then encode the fragments of a delta one by one, while the last local step
+     * still runs. */
     bool parts;
     /* True: the mixer can mix a companion vector, too (mixing.h). Its deltas and corrections must
      * come from mixing_put(), mixing_add() and correction_mix(). */

@@ -97,7 +97,8 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
     else if (index == 0)
         snprintf(wanted, sizeof wanted, "index:value with an index of at least 1");
     else if (index <= before)
-        snprintf(wanted, sizeof wanted, "an index above %u: indices ascend in a row", before);
+        snprintf(wanted, sizeof wanted,
+                 "an index above %u, because the indices of a row must ascend", before);
     else
         snprintf(wanted, sizeof wanted, "an index of at most %u%s%s%s", s->most,
                  s->kind->fixed ? " (" : "", s->kind->fixed ? s->kind_text : "",

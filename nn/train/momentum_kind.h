@@ -1,10 +1,9 @@
 /* nn/train/momentum_kind.h -- one kind of momentum (--momentum-kind).
  *
  * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it
- * points in another direction than the common progress of all peers. The other kinds compute the
- * momentum from the change of the model over a whole round, which includes the exchange and needs
- * no message. The exceptions are `averaged` and `tracking`: a second vector is exchanged and mixed
- * as the model is.
+ * points in another direction than the common progress of all peers. `qg` and `decentlam` compute
+ * the momentum from the change of the model over a whole round, including the exchange, and send no
+ * additional message. `averaged` and `tracking` exchange and mix a second vector as the model is.
  *
  *   round t     x(t)  --H local steps-->  y(t)  --exchange-->  W y(t)
  *

@@ -398,8 +398,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    /* The result is that of the edge with the largest relative distance: distance 4, own value
-     * 2. */
+    /* The result is the largest relative distance of an edge: |6 - 2| / 2, where 2 is the own value
+     * of this peer. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
     /* After a job without exchanges, statistics_apart() still returns the relative distance of the

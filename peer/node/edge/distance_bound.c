@@ -196,7 +196,7 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     bool late = near && rounds - c->since >= DISTANCE_BOUND_ROUNDS;
     c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
     if (late && !c->counts) {
-        MARK("distance_bound: bound by the edges alone");
+        MARK("distance_bound: bound from the edges, without sketches");
         env_note(es->env, NOTE_WARNING,
                  "sketches (projections of models) are missing or invalid: the consensus distance "
                  "is estimated from the exchanges with neighbours alone, and is below %.2e",
