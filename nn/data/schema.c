@@ -510,8 +510,8 @@ static size_t find_left(const struct match *m, size_t n)
 }
 
 /* Matches a header to a schema that has only a hash of the column names, so the label's column
- * cannot be found by its name. If the rows have labels, the label's column is the one that label=
- * names, or else the last one. */
+ * cannot be found by the name in the schema. If the rows have labels, the label's column is the
+ * column that the option label= names, or the last column without this option. */
 static int match_hash(struct schema *s, struct match *m, const struct schema_ask *ask,
                       struct schema_found *f)
 {

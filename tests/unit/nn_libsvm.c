@@ -159,8 +159,8 @@ static void test_refused(void **state)
                    "at least 1"},
         {"1 5", "line 1, entry: found \"5\", expected index:value with an index of at "
                 "least 1"},
-        {"1 2:1 2:1", "line 1, entry: found \"2:1\", expected an index above 2: indices "
-                      "ascend in a row"},
+        {"1 2:1 2:1", "line 1, entry: found \"2:1\", expected an index above 2, "
+                      "because the indices of a row must ascend"},
         {"1 16777217:1",
          "line 1, entry: found \"16777217:1\", expected an index of at most 16777216"},
         {"1 99999999999999999999:1", "line 1, entry: found \"99999999999999999999:1\", "

@@ -120,8 +120,9 @@ static void test_pools(void **state)
         run_for(w, SECOND);
         assert_true(has_run(w) && toy.n_pools == 1);
         assert_string_equal(toy.parts, "peer-0=o peer-1=a peer-2=b ");
-        assert_true(w->actor[2].n_hello
-                    > n_hello); /* Peer 2 is sent the run, although it has sent no statistics. */
+        assert_true(
+            w->actor[2].n_hello
+            > n_hello); /* Peer 2 receives the run description, although it sent no statistics. */
         assert_true(i == 0 || node_run(w->node)->seed == seed);
         seed = node_run(w->node)->seed;
         run_for(w, 2 * SECOND);

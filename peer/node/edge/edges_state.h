@@ -60,10 +60,11 @@ struct edges
      * received with deltas. */
     struct pace pace;
     /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a round count up to `beat`: none. */
+     * accepted. 0, or a round count that this peer has reached already: no checkpoint is planned. */
     uint64_t heard_due;
-    /* Round count of the earliest checkpoint that neighbours announced, accepted or not. 0, or a
-     * round count up to `beat`: none. */
+    /* Round count of the earliest checkpoint that neighbours announced, whether checkpoint_word()
+     * accepted the announcement or not. 0, or a round count that this peer has reached already: no
+     * checkpoint is planned. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */

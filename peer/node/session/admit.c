@@ -244,7 +244,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
         env_end(v, 2);
         return;
     }
-    MARK("admit: one of two members of a name is refused");
+    MARK("admit: one of two members with the same name is refused");
     say_refused(s, gone.name, gone.id, REFUSED_NAME, other->id);
     if (l != NULL)
         refuse(s, l, REFUSED_NAME, other->id);
