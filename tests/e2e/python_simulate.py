@@ -149,7 +149,7 @@ def raises_early():
 
 def option():
     expect(hearsay.SimulationError, hearsay.UsageError, "did you mean ring?", 3, train, rounds=3, topology="rnig")
-    expect(hearsay.SimulationError, hearsay.UsageError, "expected latency-us", 3, train, rounds=3, network="latency=3")
+    expect(hearsay.SimulationError, hearsay.UsageError, "expected NAME=NUMBER", 3, train, rounds=3, network="latency=3")
     expect(hearsay.SimulationError, hearsay.UsageError, "rounds: not given", 3, train)
 
 
