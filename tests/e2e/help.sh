@@ -80,7 +80,7 @@ words()
 printf '0 1\n1 2\n' >edges.txt
 mapfile -t models < <(words "$(listed sim --model)" | grep -xE '[a-z]+[0-9]*(:[0-9x-]+|:bn)?|logreg' | grep -E '^(logreg|mlp|lenet5|vgg11|resnet|lstm|gpt)' | sort -u)
 taken sim model "${models[@]}"
-check "  that is ${#models[@]} models" [ "${#models[@]}" = 9 ]
+check "  that is ${#models[@]} models" [ "${#models[@]}" = 10 ]
 families='(ring|path|star|trees?|grid|torus|hypercube|exponential|bipartite|complete|regular|er|small-world|base|one-peer-exponential|rotation|matching|edges)(:.*)?'
 mapfile -t graphs < <(words "$(listed sim --topology)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE "$families" | sort -u)
 taken sim topology "${graphs[@]}"
