@@ -177,7 +177,7 @@ bool column_statistics_differ(const struct column_statistics *found,
     if (!found->sparse && !named && (a->n != b->n || a->label != b->label)) {
         snprintf(why, COLUMN_STATISTICS_WHY_MAX,
                  "found %" PRIu32 " columns and the label in column %zu, expected %" PRIu32
-                 " and column %zu",
+                 " columns and the label in column %zu",
                  a->n + 1, a->label + 1, b->n + 1, b->label + 1);
         return true;
     }

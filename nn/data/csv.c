@@ -311,7 +311,7 @@ static int refuse_ambiguous(const struct cells *c, const struct cells_cell *cell
     snprintf(
         wanted, sizeof wanted,
         "a number with one meaning, but the cell may mean %.15g or %.15g: leave out %s between "
-        "thousands (\"%s\"), or write one cell with another number of decimals (\"%s0\")",
+        "thousands (\"%s\"), or write this cell with one more decimal (\"%s0\")",
         notation_value(&w, w.notations & (w.comma ? NOTATION_POINT : NOTATION_COMMA)),
         notation_value(&w, w.notations & (w.comma ? NOTATION_COMMA : NOTATION_POINT)),
         w.comma ? "commas" : "points", plain, w.digits);

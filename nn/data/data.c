@@ -272,17 +272,17 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
         err = read_both(d, s, &r, &train, &test, request->trained, error);
     bool all = is_bare(&d->train) || holds_all(d);
     if (err == 0 && is_bare(&d->train) && scale.hash != 0)
-        err =
-            file_error(error, s->path,
-                       "found no labels, expected KIND:TRAINING,test=PATH with the training files "
-                       "and, as PATH, these files. The training files are needed for the means and "
-                       "scales of the columns, which are too many for the run description");
+        err = file_error(
+            error, s->path,
+            "found no labels, expected KIND:TRAINING,test=PATH with the training files as "
+            "TRAINING and these files as PATH. The training files are needed for the "
+            "means and scales of the columns, for which the run description has no room");
     if (err == 0 && d->held_out == DATA_HELD_OTHER && scale.hash != 0)
         err = file_error(
             error, s->path,
             "found files that are not the training files, expected KIND:TRAINING,test=PATH with "
-            "the training files and, as PATH, these files. The training files are needed for the "
-            "means and scales of the columns, which are too many for the run description");
+            "the training files as TRAINING and these files as PATH. The training files are needed "
+            "for the means and scales of the columns, for which the run description has no room");
     if (err == 0)
         err = all ? 0 : validate(d, s->validate, s->path, error);
     if (err == 0 && d->train.shape.form == DATA_IMAGES && !data_kind_fixed(kind))

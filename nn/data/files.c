@@ -282,10 +282,11 @@ static int judge_name(const struct files *f, enum look *look, size_t i,
     if (says && format->family->shape.form != DATA_TEXT)
         look[i] = LOOK_NAMED;
     else if (!split_wanted && files_held_out(file_base_name(path)))
-        return file_error(error, path,
-                          "found no %s at the start of the file, although the file name suggests "
-                          "held-out data (if it is none, name the held-out set with test=)",
-                          kind);
+        return file_error(
+            error, path,
+            "found no %s at the start of the file, although the file name suggests "
+            "held-out data (if the file is training data, name the held-out set with test=)",
+            kind);
     else if (says && look[i] != LOOK_EMPTY)
         return file_error(error, path,
                           "found no %s at the start of the file, although the file name ends like "
@@ -533,8 +534,8 @@ static int part_directory(struct files *train, struct files *test, const struct 
     if (err < 0 || train->n > 0)
         return err;
     return file_error(error, s->path,
-                      "found no file to train on, expected at least one (held out by their names: "
-                      "%zu files; others: %zu%s)",
+                      "found no file to train on, expected at least one (held out because of "
+                      "their names: %zu files; other files: %zu%s)",
                       n_held_out, n - n_held_out,
                       n > n_held_out ? ", which are duplicates or named by test=" : "");
 }

@@ -170,7 +170,7 @@ static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labe
         return file_error(error, p->images.path, "number of images: found 0, expected at least 1");
     if (n_labels != n_images)
         return file_error(error, p->labels.path,
-                          "number of labels: found %u, expected %u as there are images", n_labels,
+                          "number of labels: found %u, expected %u, the number of images", n_labels,
                           n_images);
     if (bytes > file_bound(p->images.file))
         return file_error(error, p->images.path,

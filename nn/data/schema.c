@@ -400,7 +400,7 @@ static int refuse_missing(const struct match *m, size_t i)
         if (s->tags[0] != '\0' && i < s->n)
             append(why, SCHEMA_WHY_MAX, ", expected another name for column %zu of the run", i + 1);
         else if (s->tags[0] != '\0')
-            append(why, SCHEMA_WHY_MAX, ", expected the label's column of the run, too");
+            append(why, SCHEMA_WHY_MAX, ", expected the run's label column in addition");
         else
             append(why, SCHEMA_WHY_MAX,
                    ", expected different names or another order (the run has only a hash of the "

@@ -14,7 +14,7 @@
 static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
-    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes %s, but the data is %s, which %s take",
+    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes %s, but the data is %s; choose %s",
              b->m->spec, expected, data_form_name(form),
              form == DATA_TEXT ? "lstm:256 or gpt:4x128" : "logreg or mlp:SIZES");
     return MODEL_REFUSED;

@@ -134,7 +134,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     size_t most = by_file && n_files < set->n ? n_files : set->n;
     if (c->spec.n_parts <= most)
         return 0;
-    snprintf(error, DATA_ERROR_MAX, "found %u parts, expected at most %zu, as there are %s",
+    snprintf(error, DATA_ERROR_MAX, "found %u parts, expected at most %zu, the number of %s",
              c->spec.n_parts, most, by_file ? "files" : "samples");
     return -EINVAL;
 }

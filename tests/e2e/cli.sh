@@ -238,7 +238,7 @@ refuses "a path of no kind" 'no-such-path' train --data ./no-such-path --rounds 
 printf 'a,b,y\n1,2,0\n3,4,1\n5,x,0\n1,2,1\n' >bad.csv
 refuses "csv: a word for a number" 'bad.csv.*line 4' train --model logreg --data csv:bad.csv,label=y --rounds 1
 printf 'a,b,y\n1,2,0\n3,4,1\n5,6,0\n1,2,1\n7,1,0\n2,3,1\n' >one.csv
-refuses "sim: one file for two peers" '--partition: found 2 parts, expected at most 1, as there are files' \
+refuses "sim: one file for two peers" '--partition: found 2 parts, expected at most 1, the number of files' \
     sim --peers 2 --batch 1 --model logreg --rounds 1 --partition file --data csv:one.csv,label=y
 printf '+1 1:1\n-1 2:x\n' >bad.svm
 refuses "libsvm: a word for a number" 'bad.svm.*line 2' train --model logreg --data libsvm:bad.svm --rounds 1

@@ -158,7 +158,7 @@ with open("wide.csv", "w") as old, open("wide-bare.csv", "w") as bare:
 PY
 bounded "$HEARSAY" train --model logreg --batch 8 --data csv:wide.csv,test=wide.csv --rounds 10 --seed "$seed" --out wide >wide.out 2>wide.err
 check "a wide table is trained on" [ $? = 0 ]
-refused "its rows alone cannot be scaled" 'wide-bare.csv: found no labels, expected KIND:TRAINING,test=PATH with the training files and, as PATH, these files' \
+refused "its rows alone cannot be scaled" 'wide-bare.csv: found no labels, expected KIND:TRAINING,test=PATH with the training files as TRAINING and these files as PATH' \
     predict wide/model.safetensors --data csv:wide-bare.csv,label=none
 label wide-labels wide/model.safetensors --data csv:wide.csv,test=wide-bare.csv
 

@@ -261,11 +261,15 @@ static void test_differ(void **state)
      * counted from 1 here. */
     differ(&a, &b, "column 5: found numbers, expected categories");
     b.columns.label = 4;
-    differ(&a, &b, "found 6 columns and the label in column 1, expected 6 and column 5");
+    differ(&a, &b,
+           "found 6 columns and the label in column 1, expected 6 columns and "
+           "the label in column 5");
     b.columns.label = 0;
     b.columns.at[3].form = COLUMN_NUMBERS;
     b.columns.n--;
-    differ(&a, &b, "found 6 columns and the label in column 1, expected 5 and column 1");
+    differ(&a, &b,
+           "found 6 columns and the label in column 1, expected 5 columns and "
+           "the label in column 1");
     b.columns.n++;
     b.wanted = COLUMNS_SCALE_MAX;
     differ(&a, &b, "found scale=standard, expected scale=max");

@@ -186,8 +186,8 @@ static void test_wrong_directories(void **state)
     refused("csv", "", "found no matching file among 0, expected a table of numbers", s.dir);
     put_table("test.csv", 0, 4);
     refused("csv", "",
-            "found no file to train on, expected at least one (held out by their names: 1 files; "
-            "others: 0)",
+            "found no file to train on, expected at least one (held out because of "
+            "their names: 1 files; other files: 0)",
             s.dir);
     put_table("a.csv", 0, 4);
     put("test", "words\n");

@@ -65,8 +65,9 @@ static void test_links(void **state)
     scratch_remove(&s, "b.csv");
     scratch_remove(&s, "c.csv");
     assert_true(open_all(&d) < 0);
-    assert_non_null(strstr(error, "found no file to train on, expected at least one (held out by "
-                                  "their names: 2 files; others: 1, which are duplicates"));
+    assert_non_null(strstr(error,
+                           "found no file to train on, expected at least one (held out because "
+                           "of their names: 2 files; other files: 1, which are duplicates"));
 }
 
 static int setup(void **state)

@@ -318,14 +318,14 @@ static void test_refused(void **state)
     }
     assert_int_equal(try_open(&text, "iid", SHARD_PART, 2), 0);
     assert_int_equal(try_open(&text, "file", SHARD_PART, 2), -EINVAL);
-    assert_non_null(strstr(error, "found 2 parts, expected at most 1, as there "
-                                  "are files"));
+    assert_non_null(strstr(error, "found 2 parts, expected at most 1, the "
+                                  "number of files"));
     assert_int_equal(try_open(&text, "file", SHARD_PART, 1), 0);
     assert_int_equal(try_open(&text, "file", SHARD_AUTO, 1), 0);
     assert_int_equal(try_open(&set, "file", SHARD_PART, FILES), 0);
     assert_int_equal(try_open(&set, "file", SHARD_PART, FILES + 1), -EINVAL);
     assert_int_equal(try_open(&set, "label:2", SHARD_PART, N + 1), -EINVAL);
-    assert_non_null(strstr(error, "as there are samples"));
+    assert_non_null(strstr(error, "the number of samples"));
 }
 
 /* Labels may be larger than 255, and some classes may have no samples. */

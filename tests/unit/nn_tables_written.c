@@ -108,17 +108,17 @@ static void test_no_notation(void **state)
         {{"\t", {"1,957", "2,000", "3"}, {0}},
          "a: line 1, column 1: found \"1,957\", expected a number with one meaning, but the cell "
          "may "
-         "mean 1957 or 1.957: leave out commas between thousands (\"1957\"), or write one cell "
-         "with another number of decimals (\"1,9570\")"},
+         "mean 1957 or 1.957: leave out commas between thousands (\"1957\"), or write this cell "
+         "with one more decimal (\"1,9570\")"},
         {{";", {"987", "1.713", "2.370"}, {0}},
          "a: line 2, column 1: found \"1.713\", expected a number with one meaning, but the cell "
          "may "
-         "mean 1713 or 1.713: leave out points between thousands (\"1713\"), or write one cell "
-         "with another number of decimals (\"1.7130\")"},
+         "mean 1713 or 1.713: leave out points between thousands (\"1713\"), or write this cell "
+         "with one more decimal (\"1.7130\")"},
         {{";", {"3 \xe2\x82\xac", "-12.000 \xe2\x82\xac", "3 \xe2\x82\xac"}, {0}},
          "the cell may mean -12000 or -12: leave out points between thousands (\"12000\"), or "
-         "write one "
-         "cell with another number of decimals (\"12.0000\")"},
+         "write this "
+         "cell with one more decimal (\"12.0000\")"},
         {{"\t", {"987", "1.713", "2.370"}, {0}},
          "found \"1.713\", expected a number with one meaning"},
         {{";", {"1,713", "2.370", "3"}, {0}},
