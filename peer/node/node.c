@@ -368,7 +368,7 @@ static void start(struct node *n)
     else if (n->env.config.found)
         take_run(n, &n->env.config.run);
     else
-        env_note(&n->env, NOTE_INFO, "waiting for a run from the bootstrap list");
+        env_note(&n->env, NOTE_INFO, "waiting for a peer of the bootstrap list to send a run");
     n->next_tick_us = n->env.now_us;
     sessions_start(n->sessions);
 }

@@ -166,8 +166,8 @@
           "quarantine is as short as the first.")                                                  \
     /* ---- Edges ---- */                                                                          \
     TIMER(EDGE_REFUSED_US, 500 * 1000,                                                             \
-          "An edge that was closed because of an impossible model opens again after this time, "   \
-          "doubled for each earlier closure.")                                                     \
+          "An edge that was closed because the neighbour sent a model that no correct peer can "   \
+          "have opens again after this time, doubled for each earlier closure.")                   \
     TIMER(EDGE_SUSPECT_US, 5 * 1000 * 1000,                                                        \
           "An edge that was closed because the models at its ends stayed unusually far apart "     \
           "opens again after this time, doubled for each earlier closure.")                        \
@@ -286,8 +286,8 @@
           "If the finish protocol has no certificate after this time, the member with the next "   \
           "rank coordinates, too.")                                                                \
     TIMER(FINISH_MIXING_US, 5 * 1000 * 1000,                                                       \
-          "If members still mix, the coordinator begins its first ballot after this time, "        \
-          "except in the last attempt, and aborts the attempt if all of them are overdue.")        \
+          "If members still mix models, the coordinator begins its first ballot after this time, " \
+          "except in the last attempt, and aborts the attempt if all these members are overdue.")  \
     TIMER(FINISH_ANSWERS_US, 15 * 1000 * 1000,                                                     \
           "If members that have ended their run do not answer, the coordinator ends the run "      \
           "without them after this time.")                                                         \

@@ -182,7 +182,7 @@ static void test_hostile(void **state)
     /* The message about statistics has no signature. */
     lone_says(w, 0, out, wire_put_moments(out, sizeof out, &m));
     assert_true(w->link[link].violation);
-    assert_int_equal(lone_said(w, "broke the protocol: forged moments"), 1);
+    assert_int_equal(lone_said(w, "broke the protocol: forged column statistics"), 1);
     link = w->actor[1].link;
     tell(w, 1, 1, BAD, true);
     assert_true(w->link[link].violation);

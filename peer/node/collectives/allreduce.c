@@ -435,7 +435,7 @@ static void keep_step(struct allreduce *c, const struct link *l,
     struct allreduce_step **end = &c->steps;
     drop_given_up(c, l->id, m);
     if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL of a step too far ahead");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL message whose step is too far ahead");
         return;
     }
     struct allreduce_step *s = read_step(c, l, m);
@@ -572,7 +572,7 @@ static void allreduce_hear(void *self, const struct link *l, const struct wire_r
     case WIRE_ROUND_PROTOCOL_PULL:
     case WIRE_ROUND_PROTOCOL_ROLL:
     case WIRE_ROUND_PROTOCOL_END:
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL for a parameter server");
+        sessions_violation(c->sessions, l, "ROUND_PROTOCOL message for a parameter server");
         break;
     }
 }

@@ -548,7 +548,7 @@ static void parameter_server_hear(void *self, const struct link *l,
     case WIRE_ROUND_PROTOCOL_AGAIN:
     case WIRE_ROUND_PROTOCOL_HAVE:
     case WIRE_ROUND_PROTOCOL_END:
-        sessions_violation(s->sessions, l, "ROUND_PROTOCOL for a collective");
+        sessions_violation(s->sessions, l, "ROUND_PROTOCOL message for a collective operation");
         break;
     }
 }

@@ -406,7 +406,7 @@ void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *
 {
     struct neighbour *b = over(es, l);
     if (es->workshop->ready && !plausible(es, m->run_round)) {
-        sessions_violation(es->sessions, l, "EDGE of a round after the end of the run");
+        sessions_violation(es->sessions, l, "EDGE message of a round after the end of the run");
         return;
     }
     if (b == NULL || edges_bars(es, b)) {
@@ -467,13 +467,13 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
         b->must_ask |= b->edge.state == EDGE_OPEN;
         return;
     case EDGE_VIOLATION:
-        sessions_violation(es->sessions, l, "DELTA of the wrong round");
+        sessions_violation(es->sessions, l, "DELTA message of the wrong round");
         return;
     case EDGE_ACCEPT:
         break;
     }
     if (!plausible(es, d->run_round)) {
-        sessions_violation(es->sessions, l, "DELTA of a round after the end of the run");
+        sessions_violation(es->sessions, l, "DELTA message of a round after the end of the run");
         return;
     }
     struct wire_delta whole = *d;
@@ -494,7 +494,7 @@ void edges_part(struct edges *es, const struct link *l, const struct wire_part *
 {
     struct neighbour *b = over(es, l);
     if (b != NULL && edge_part(&b->edge, m) == EDGE_VIOLATION)
-        sessions_violation(es->sessions, l, "PART at the wrong position");
+        sessions_violation(es->sessions, l, "PART message with a fragment at the wrong position");
 }
 
 void edges_coming(struct edges *es, const struct link *l)
@@ -508,7 +508,7 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
 {
     struct neighbour *b = over(es, l);
     if (es->workshop->ready && !plausible(es, m->run_round)) {
-        sessions_violation(es->sessions, l, "BEAT of a round after the end of the run");
+        sessions_violation(es->sessions, l, "BEAT message of a round after the end of the run");
         return;
     }
     if (b != NULL) {

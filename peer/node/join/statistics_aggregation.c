@@ -186,7 +186,7 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
         return;
     if (!c->crypto->verify(c->crypto->self, m->record.id, msg,
                            wire_moments_signed(msg, sizeof msg, m), m->signature)) {
-        sessions_violation(p->sessions, l, "forged moments");
+        sessions_violation(p->sessions, l, "forged column statistics");
         return;
     }
     const char *wrong = c->pool->check(c->pool->self, m->payload);

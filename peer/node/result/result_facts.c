@@ -116,7 +116,7 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
             f->n_among++;
             break;
         case FINISH_OUTSIDE:
-            verdict_add_absent(f, name, "the model is not within the target");
+            verdict_add_absent(f, name, "its model is not within --final-drift");
             break;
         case FINISH_MIXING:
             verdict_add_absent(f, name, "it had not finished");

@@ -35,7 +35,7 @@ static uint64_t hash_of(const char *address)
 
 /* ---- Warnings ----------------------------------------------------------- */
 
-static const char remedy[] = "--advertise HOST:PORT, an address that the others can call";
+static const char remedy[] = "--advertise HOST:PORT, an address that other members can call";
 
 /* Returns whether no warning about member r at this address was printed recently. Remembers the
  * warning that the caller prints now. */
@@ -98,8 +98,8 @@ static void tell_ours(struct sessions *s)
     }
     env_note(
         s->env, NOTE_WARNING,
-        "no member can call this peer at %s, the address that it announces: %s, says %s; start "
-        "this peer with %s",
+        "no member can call this peer at %s, the address that it announces: %s (reported by %s); "
+        "start this peer with %s",
         b->address, connection_diagnostics_why(why), r->name, remedy);
     b->gap_us = b->gap_us == 0 ? CALLBACK_WARNING_US : 2 * b->gap_us;
     b->gap_us = b->gap_us < CALLBACK_WARNING_MAX_US ? b->gap_us : CALLBACK_WARNING_MAX_US;

@@ -161,8 +161,8 @@ static bool may_introduce(struct sessions *s, struct link *l)
         return true;
     if (!l->told_new)
         env_note(s->env, NOTE_WARNING,
-                 "peer %02x%02x%02x%02x announces more than %d new members in a minute: the others "
-                 "are ignored",
+                 "peer %02x%02x%02x%02x announces more than %d new members in a minute: further "
+                 "members are ignored",
                  l->id[0], l->id[1], l->id[2], l->id[3], NEW_MAX);
     l->told_new = true;
     return false;

@@ -397,7 +397,7 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
         sessions_violation(s, l, "the run description is not canonical");
         return;
     }
-    snprintf(why, sizeof why, "kind of run: found one with %s, expected one with %s", found,
+    snprintf(why, sizeof why, "kind of run: found a run with %s, expected a run with %s", found,
              expected);
     refuse_run(s, l, &h->record, why);
 }

@@ -324,7 +324,8 @@ static void take_back(struct resume *r, struct state *s, const float *x)
     phases_restore_final(r->phases);
     env_note(
         r->env, NOTE_INFO,
-        "resuming from the stored final model, which an earlier process of this peer has reported");
+        "resuming from the stored final model: an earlier process of this peer has reported it to "
+        "other members");
 }
 
 /* Takes the final model of an earlier process back, if that process has reported the model to the
