@@ -95,9 +95,10 @@ int settings_addresses(struct settings *s, struct uv_driver_config *c,
         union uv_address a;
         if (uv_resolve_numeric(s->advertise.at[i], &a) == 0
             && (uv_resolve_wildcard(&a) || uv_resolve_group(&a)))
-            err = refuse(error, -EINVAL,
-                         "--advertise: found '%.80s', expected an address that others can call",
-                         s->advertise.at[i]);
+            err =
+                refuse(error, -EINVAL,
+                       "--advertise: found '%.80s', expected an address that other peers can call",
+                       s->advertise.at[i]);
     }
     c->node.bootstrap = s->bootstrap.at;
     c->node.n_bootstrap = s->bootstrap.n;

@@ -116,7 +116,7 @@ host=5 peer h5 --listen 10.9.0.15:7100 --advertise 10.9.0.99:7100 "${endless[@]}
 check "another member warns of an address that refuses calls, within 10 s" \
     says 10 "h3 cannot be called at 10.9.0.3:7100: nothing listens at that address .connection refused.; start it with --advertise" h[245].err
 check "  and so does the peer itself, with the remedy" \
-    says 10 "no member can call this peer at 10.9.0.3:7100, .*refused.*, says h[245]; start this peer with --advertise HOST:PORT" h3.err
+    says 10 "no member can call this peer at 10.9.0.3:7100, .*refused.* .reported by h[245].; start this peer with --advertise HOST:PORT" h3.err
 check "  a name that does not resolve" \
     eval 'says 10 "h4 cannot be called at nowhere.invalid:7100: the name does not resolve" h[235].err && says 10 "no member .*nowhere.invalid" h4.err'
 check "  a host that does not answer" \
@@ -168,7 +168,7 @@ refused()
 }
 refused "a name that is none" "--listen: cannot look up 'nowhere.invalid'" --listen nowhere.invalid:7100
 refused "no port" "--listen: found 'localhost', expected HOST:PORT" --listen localhost
-refused "a wildcard cannot be called" "--advertise: found '0.0.0.0:7100', expected an address that others can call" --advertise 0.0.0.0:7100
+refused "a wildcard cannot be called" "--advertise: found '0.0.0.0:7100', expected an address that other peers can call" --advertise 0.0.0.0:7100
 refused "  nor the other one" "--advertise: found '[::]:7100', expected an address" --advertise '[::]:7100'
 for group in 224.0.0.1 255.255.255.255 '[ff02::1]' '[::ffff:239.1.2.3]'; do
     refused "  nor $group" "--advertise: found '$group:7100', expected an address" --advertise "$group:7100"
