@@ -134,8 +134,8 @@ int drift_models(struct drift *d)
             continue;
         if (n > 0 && m->n_floats != dim)
             return cmd_fail(d->o, CMD_FAILED,
-                            "%s sent a model of %zu parameters, the others of %zu", m->record.name,
-                            m->n_floats, dim);
+                            "%s sent a model of %zu parameters, another peer one of %zu",
+                            m->record.name, m->n_floats, dim);
         dim = m->n_floats;
         d->with[n++] = m;
     }

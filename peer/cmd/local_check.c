@@ -171,7 +171,7 @@ static int check_together(struct owners *s)
         if (w->n_members > 0 && !w->reached && names_others(s, w))
             return cmd_fail(s->o, CMD_USAGE,
                             "--out: the checkpoints in %s and %s belong to different runs: "
-                            "neither lists the other's peer" FRESH,
+                            "neither lists the peer that wrote the other" FRESH,
                             first->dir, w->dir);
     return CMD_OK;
 }

@@ -451,7 +451,7 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     else
         printf("\naccuracy       not evaluated yet");
     if (r->facts.stopped && t->accuracy_samples > 0)
-        printf(", of round %llu, on %llu sample%s", (unsigned long long)t->accuracy_round,
+        printf(", at round %llu, on %llu sample%s", (unsigned long long)t->accuracy_round,
                (unsigned long long)t->accuracy_samples, number_plural(t->accuracy_samples));
     putchar('\n');
     if (r->consensus.n > 0)

@@ -131,7 +131,7 @@ int cmd_out_print_check(const struct options *o, bool finished)
     if (options_flag(o, "json"))
         printf("{\"finished\":%s}\n", finished ? "true" : "false");
     else
-        printf("checked: %s\n", finished ? "the run has finished in --out" : "the run can start");
+        printf("checked: %s\n", finished ? "the run in --out has finished" : "the run can start");
     return cmd_finish(o);
 }
 

@@ -166,9 +166,8 @@ static void say(const struct prediction *p)
                 kind_brief(p->loaded.data.test.kind).text);
         return;
     }
-    fprintf(stderr,
-            "%zu sample%s of %s, %" PRIu64 " labels equal to those of the data: accuracy %s\n", n,
-            number_plural(n), kind_brief(p->loaded.data.test.kind).text, p->right,
+    fprintf(stderr, "%zu sample%s of %s, %" PRIu64 " labels match those in the data: accuracy %s\n",
+            n, number_plural(n), kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
     if (p->loaded.data.held_out == DATA_HELD_OTHER)
         fputs("labelled all rows of --data, which are not the training files of this model\n",

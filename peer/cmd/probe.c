@@ -408,8 +408,8 @@ static void say_announced(struct probe *p)
     }
     if (p->record.n_addresses > 0 && !p->worked[STEP_ANNOUNCE])
         say(p, STEP_ANNOUNCE, false, 0,
-            "others can call this peer only if one of these addresses works from their machines; "
-            "start it with --advertise HOST:PORT to announce another address");
+            "other peers can call this peer only if one of these addresses works from their "
+            "machines; start it with --advertise HOST:PORT to announce another address");
 }
 
 /* ---- Order of the steps ---- */

@@ -107,12 +107,10 @@ void cmd_progress_codecs_print(const struct cmd_progress_codecs *r, FILE *out)
             fprintf(out, " (%u of %u peers)", (unsigned)r->count[i], (unsigned)r->n_peers);
     }
     fprintf(out, ", chosen by --compress auto%s\n",
-            r->by_link ? ", also by the bandwidth of the "
-                         "link"
-                       : "");
+            r->by_link ? ", which also used the bandwidth of the link" : "");
     if (r->n_looked == 0 && !r->by_link)
         fputs("the consensus distance was not known during training (an estimate takes a window of "
-              "rounds, and is rare for small models and without --policy sync), so auto kept its "
-              "first codec\n",
+              "rounds, and is rare for small models and without --policy sync), so --compress auto "
+              "kept its first codec\n",
               out);
 }

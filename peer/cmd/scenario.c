@@ -306,8 +306,9 @@ static int read_word(const struct reading *r, struct rule *rule, char *text)
         int err = read_number(r, w->name, equals != NULL ? equals + 1 : NULL, w->min, w->max, &v);
         bool is_rate = w->max == 1e15;
         if (err == 0 && is_rate && v > 0 && v < SIM_LEAST_BYTES_PER_S)
-            return scenario_refuse(r, "%s: found %g, expected 0 (no limit) or at least %d", w->name,
-                                   v, SIM_LEAST_BYTES_PER_S);
+            return scenario_refuse(
+                r, "%s: found %g, expected 0 (no limit) or at least %d bytes per second", w->name,
+                v, SIM_LEAST_BYTES_PER_S);
         memcpy((char *)&rule->v + w->at, &v, sizeof v);
         return err;
     }

@@ -72,7 +72,7 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "step-spread", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
      .help = "local steps of a peer take up to 1 + F times --step-us, drawn for each peer"},
     {.name = "straggler", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
-     .help = "local steps of the last peer take F times as long as those of the others; 0: no straggler"},
+     .help = "local steps of the last peer take F times as long as those of the other peers; 0: no straggler"},
     {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
      .help = "probability that a delta is lost and its session breaks"},
     {.name = "attack", .kind = OPTION_TEXT, .arg = "KIND[:WHO]",
@@ -80,7 +80,7 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "scenario", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "file with settings of single links and peers and with timed faults (peer/sim/README.md)"},
     {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = THREAD_POOL_MAX,
-     .help = "threads of the simulator; results do not depend on N; 0: the number of processors, or one with --shard auto or --attack"},
+     .help = "threads of the simulator; results do not depend on N; 0: one thread per processor, or a single thread with --shard auto or --attack"},
     CMD_ROW_LOG_LEVEL,
     CMD_ROW_TRACE("all peers"),
     CMD_ROW_JSON,
@@ -385,7 +385,8 @@ static int check_links(const struct options *o)
     double rate = options_real(o, "bandwidth");
     if (rate == 0 || rate >= SIM_LEAST_BYTES_PER_S)
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE, "--bandwidth: found %g, expected 0 (no limit) or at least %d",
+    return cmd_fail(o, CMD_USAGE,
+                    "--bandwidth: found %g, expected 0 (no limit) or at least %d bytes per second",
                     rate, SIM_LEAST_BYTES_PER_S);
 }
 

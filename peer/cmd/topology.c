@@ -304,9 +304,9 @@ static void print_message(const struct figures *f, const struct message *of)
     printf("message       %" PRIu64 " bytes%s: %s, %s, %zu parameters\n", of->bytes,
            of->statistics > 0 ? " at most" : "", of->spec, sgd_values(&f->run)->model, f->n_params);
     if (of->statistics > 0 && of->every == 1)
-        printf("statistics    %" PRIu64 " bytes of every message\n", of->statistics);
+        printf("statistics    %" PRIu64 " bytes in every message\n", of->statistics);
     else if (of->statistics > 0)
-        printf("statistics    %" PRIu64 " bytes of one in %" PRIu64
+        printf("statistics    %" PRIu64 " bytes, only in one of %" PRIu64
                " messages; the other messages have %" PRIu64 " bytes, the mean is %.0f bytes\n",
                of->statistics, of->every, without_statistics(of), mean_bytes(of));
     printf("bytes sent    %.0f a round by a peer on average, %.0f a round by all peers\n",
@@ -373,10 +373,10 @@ static void print_pass(const struct figures *f)
                "until 1/%.0f of it remains (without compression)\n"
                "spectral gap  %.6g a round\n",
                p->n_rounds, p->share, pass_rounds_to_target(p), target, pass_gap(p));
-    printf("in a round    %" PRIu32 " neighbours at most, mean %.2f\n", p->turn_max,
+    printf("neighbours    %" PRIu32 " per peer and round at most, mean %.2f\n", p->turn_max,
            deltas_per_round(f) / f->n);
-    printf("in a pass     %" PRIu32 " exchanges per peer at most, mean %.2f\n", p->exchanges_of,
-           deltas_per_round(f) * p->n_rounds / f->n);
+    printf("exchanges     %" PRIu32 " per peer and averaging pass at most, mean %.2f\n",
+           p->exchanges_of, deltas_per_round(f) * p->n_rounds / f->n);
 }
 
 static void print_text(const struct figures *f)

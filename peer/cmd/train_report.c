@@ -241,7 +241,7 @@ static void print_tested(const struct cmd_train *t)
     printf("%s %" PRIu64 " of %s, held out", t->is_text ? "bytes    " : "samples  ", r->n_samples,
            set);
     if (t->tested_at != t->round)
-        printf(", by the model of round %" PRIu64, t->tested_at);
+        printf(", evaluated with the model of round %" PRIu64, t->tested_at);
     putchar('\n');
 }
 

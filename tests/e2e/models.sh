@@ -194,7 +194,7 @@ check "predict: of images, too" python3 - images.out images.err images-eval.out 
 import csv, json, re, sys
 rows = list(csv.DictReader(open(sys.argv[1])))
 j = json.load(open(sys.argv[3]))
-right = int(re.search(r"(\d+) labels equal to those of the data", open(sys.argv[2]).read()).group(1))
+right = int(re.search(r"(\d+) labels match those in the data", open(sys.argv[2]).read()).group(1))
 assert len(rows) == j["samples"] and abs(right / len(rows) - j["accuracy"]) < 1e-9
 assert all(0 <= int(r["label"]) <= 9 and 0.1 <= float(r["probability"]) <= 1 for r in rows)
 PY

@@ -85,7 +85,7 @@ interrupt()
 many=(--rounds 100000000 --evaluate-every)
 interrupt s-train st/metrics.jsonl train "${run[@]}" "${many[@]}" 1 --out st
 check "  the result so far: $(head -n 1 s-train.out)" eval 'grep -qE "^accuracy  [0-9.]+ %$" s-train.out && grep -q "^trained" s-train.out'
-check "  by the model of some round" grep -qE 'held out(, by the model of round [0-9]+)?$' s-train.out
+check "  by the model of some round" grep -qE 'held out(, evaluated with the model of round [0-9]+)?$' s-train.out
 interrupt s-local sl/peer-1/metrics.jsonl local --peers 2 "${run[@]}" "${many[@]}" 1 --out sl
 check "  the table of what is known: $(grep '^accuracy ' s-local.out)" eval \
     'grep -qE "^peer-1 +[0-9.]+ %" s-local.out && grep -qE "^accuracy .* of round [0-9]+, on 1000 samples$" s-local.out'

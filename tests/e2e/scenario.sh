@@ -155,7 +155,7 @@ refused 'link = "0 1 headers=1001"' "headers: found '1001', expected a number fr
 refused 'link = "0 1 headers=66 headers=40"' 'headers: found twice, expected once'
 refused 'peer = "0 slow=2 uplink=9 slow=2"' 'slow: found twice, expected once'
 refused 'peer = "0 headers=66"' "found 'headers', expected one of uplink, downlink, slow"
-refused 'link = "0 1 bandwidth=0.1"' 'bandwidth: found 0.1, expected 0 (no limit) or at least 1'
+refused 'link = "0 1 bandwidth=0.1"' 'bandwidth: found 0.1, expected 0 (no limit) or at least 1 bytes per second'
 refused 'peer = "3-1 slow=2"' "found '3-1'"
 refused 'peer = "0 loss=0.1"' "found 'loss', expected one of uplink, downlink, slow"
 refused 'machine = "0"' "found 'machine', expected link, peer or at"
