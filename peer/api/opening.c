@@ -235,13 +235,14 @@ static int check_initial(struct hearsay *h)
     if (!handle_is_initial(h))
         return HEARSAY_OK;
     if (h->by_model)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "--initial: cannot be combined with --model, whose initial model comes "
+                           "from --seed or --init");
+    if (!h->config.node.found)
         return handle_fail(
             h, HEARSAY_USAGE,
-            "--initial: not with --model, whose initial model comes from --seed or --init");
-    if (!h->config.node.found)
-        return handle_fail(h, HEARSAY_USAGE,
-                           "--initial: this peer takes the run from others, expected a peer that "
-                           "defines the run: give --rounds and the run's other options");
+            "--initial: this peer takes the run from other peers, expected a peer that "
+            "defines the run: give --rounds and the run's other options");
     return HEARSAY_OK;
 }
 

@@ -166,12 +166,13 @@ static int take_network(struct hearsay *h, struct sim_config *c, const char *net
         if (equals == NULL || !take_word(c, one, equals + 1))
             code = handle_fail(
                 h, HEARSAY_USAGE,
-                "the network: found '%.40s%s%.40s', expected NAME=NUMBER with a number in its "
-                "range and latency-us, jitter-us, bandwidth, step-us, cut-rate or seed as NAME",
+                "the network: found '%.40s%s%.40s', expected NAME=NUMBER, with latency-us, "
+                "jitter-us, bandwidth, step-us, cut-rate or seed as NAME, and NUMBER in its range",
                 one, equals != NULL ? "=" : "", equals != NULL ? equals + 1 : "");
     }
     if (code == HEARSAY_OK && c->bytes_per_s > 0 && c->bytes_per_s < SIM_LEAST_BYTES_PER_S)
-        code = handle_fail(h, HEARSAY_USAGE, "bandwidth: found %g, expected 0 or at least %d",
+        code = handle_fail(h, HEARSAY_USAGE,
+                           "bandwidth: found %g, expected 0 or at least %d bytes per second",
                            c->bytes_per_s, SIM_LEAST_BYTES_PER_S);
     free(copy);
     return code;
@@ -288,7 +289,8 @@ static int check(struct hearsay *const *h, size_t n)
         for (size_t k = 0; k < i; k++)
             again |= h[k] == h[i];
         if (h[i] == NULL || again || h[i]->stage != HANDLE_NEW)
-            return handle_fail(h[0], HEARSAY_USAGE, "handle %zu: found %s, expected a new one", i,
+            return handle_fail(h[0], HEARSAY_USAGE, "handle %zu: found %s, expected a new handle",
+                               i,
                                h[i] == NULL ? "NULL"
                                : again      ? "the same handle twice"
                                             : "an open handle");

@@ -741,8 +741,8 @@ def check_initial():
     warned = [[text for level, text in notes if level == 1 and "initial: the run starts with another peer's model" in text] for *_, notes in found]
     assert [bool(one) for one in warned] == [False, chosen[0] != 1, chosen[0] != 2], (chosen, warned)
     f = {"w": np.zeros(3, np.float32)}
-    raises(hearsay.UsageError, "initial: this peer takes the run from others", lambda: alone(f, initial=True, bootstrap="127.0.0.1:1", rounds=None))
-    raises(hearsay.UsageError, "initial: not with model", lambda: alone(f, initial=True, model="logreg", data="mnist"))
+    raises(hearsay.UsageError, "initial: this peer takes the run from other peers", lambda: alone(f, initial=True, bootstrap="127.0.0.1:1", rounds=None))
+    raises(hearsay.UsageError, "initial: cannot be combined with model", lambda: alone(f, initial=True, model="logreg", data="mnist"))
 
 
 def check_late_initial():
