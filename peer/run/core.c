@@ -423,8 +423,8 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                       : sends_updates(r)    ? "needs --mixer choco: other mixers send an update "
                                               "only to the partners of one round"
                       : r->overlap == RUN_OVERLAP_ROUND
-                          ? "cannot be combined with --overlap 1: if the cluster stopped again "
-                            "while it resumes, it could not continue bit for bit"
+                          ? "cannot be combined with --overlap 1: a cluster that stops again "
+                            "while it resumes could not continue bit for bit"
                       : r->tolerate > 0 ? "cannot be combined with --byzantine: a peer has too "
                                           "few neighbours in each round"
                                         : NULL;
@@ -446,8 +446,8 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why =
         r->policy != RUN_SYNC ? "needs --policy sync: all peers must change edges at the same "
                                 "step"
-        : sends_updates(r)    ? "needs --mixer choco: an update that is in flight when the graph "
-                                "changes would be added at one end only"
+        : sends_updates(r)    ? "needs --mixer choco: with other mixers, an update in flight "
+                                "when the graph changes would be added at one end only"
         : r->tolerate > 0     ? "cannot be combined with --byzantine: the new graph could replace "
                                 "excluded Byzantine neighbours by other Byzantine neighbours"
         : !(r->final_drift > 0) ? "needs a consensus phase: set --final-drift above 0"
@@ -475,11 +475,10 @@ static int refuse_whole(const struct run *r, const char *key, const char *value,
 static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
-        return refuse_whole(
-            r, "compress", r->compress,
-            "what a codec leaves out of a model would be lost with this mixer: expected "
-            "none or fp16 (--mixer choco accepts any codec)",
-            error);
+        return refuse_whole(r, "compress", r->compress,
+                            "this mixer would lose what a codec leaves out of a model: expected "
+                            "none or fp16 (--mixer choco accepts any codec)",
+                            error);
     if (r->overlap == RUN_OVERLAP_LAYER)
         return refuse_whole(r, "overlap", "layer",
                             "this mixer sends whole models, not layers; use --overlap 1 to send "
@@ -632,7 +631,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     if (r->policy == RUN_ASYNC && r->local_steps == 0) {
         snprintf(error, RUN_ERROR_MAX,
                  "--policy async: needs a number for --local-steps, not auto: auto only helps "
-                 "where peers wait for slower ones");
+                 "where peers wait for slower peers");
         return -EINVAL;
     }
     err = check_one_step(r, error);
@@ -706,12 +705,12 @@ const struct run_key run_core_keys[] = {
      .help = "tolerate N Byzantine neighbours per peer: limit the influence of the neighbours with the most distant models (clipping); needs 2 N + 2 neighbours; can shift the mean of the models",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
-     .why = "only with --mixer choco: other mixers add updates without a check"},
+     .why = "only with --mixer choco: other mixers add neighbours' updates without limiting them"},
     {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
      .help = "with --byzantine: how far all neighbours together may move a peer's model in a training round, as a multiple of the length of the peer's local update; also protects against more than N Byzantine neighbours; 0: no limit",
      .low = 0, .high = 1e6, RUN_FIELD(pull),
      .useless = tolerates_no_peer, .of = "byzantine",
-     .why = "only with --byzantine: the limit alone would slow honest peers as much as Byzantine ones"},
+     .why = "only with --byzantine: without it, --max-pull would slow honest and Byzantine peers alike"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "sync: wait for every neighbour in each round; async: never wait; ssp:N: wait only if the slowest neighbour is N rounds behind",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},

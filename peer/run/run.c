@@ -372,7 +372,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
                  "the run description would have %zu bytes, expected at most %d: shorten "
-                 "--topology, --model or (scale=none) --data",
+                 "--topology or --model, or give --data with scale=none",
                  n, (int)WIRE_RUN_MAX);
         return -EINVAL;
     }

@@ -144,8 +144,8 @@ static const char *bars_learning(const struct run *r, const struct momentum_kind
                ? "needs a number for --local-steps, not auto: the momentum needs rounds with "
                  "equally many steps"
            : run_has_outer(r)
-               ? "cannot be combined with --outer: the momentum of a round's change would "
-                 "grow by the outer step"
+               ? "cannot be combined with --outer: the outer step would be part of a "
+                 "round's change, and the momentum would grow"
            : run_may_overshoot(r)
                ? "needs a --gamma of at most 1, such as --gamma 1: with a larger "
                  "step size, an exchange overshoots the neighbours' mean and the "
