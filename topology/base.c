@@ -258,8 +258,8 @@ static bool base_exact(uint32_t n)
 
 const struct topology topology_base = {
     .name = "base",
-    .help = "base:K -- at most K neighbours per round, others in the next round; after a pass of "
-            "several rounds all peers hold the exact mean",
+    .help = "base:K -- at most K neighbours per round, other neighbours in the next round; after "
+            "a pass of several rounds all peers hold the exact mean",
     .canonical = base_canonical,
     .rounds = base_rounds,
     .exact = base_exact,

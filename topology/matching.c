@@ -149,7 +149,7 @@ static int matching_canonical(const char *arg, char *out, size_t cap,
 {
     static const struct topology_one one = {
         "matching", K_LEAST, ROUND_SCHEDULE_ROUNDS_MAX,
-        "K rounds of a pass, 2 to 24, each with another partner, as in matching:8"};
+        "K rounds before the pairs repeat, 2 to 24, as in matching:8"};
     return topology_one_number(&one, arg != NULL ? arg : "8", out, cap, error);
 }
 

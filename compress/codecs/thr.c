@@ -58,7 +58,7 @@ const struct codec codec_thr = {
     .name = "thr",
     .about = "elements with magnitude at least t",
     .class = CODEC_NEITHER,
-    .bound = "|error| < t each; delta = 0 if all |v| < t",
+    .bound = "|error| < t for each element; delta = 0 if all |v| < t",
     .source = "GRACE (Xu et al. 2021)",
     .params = thr_params,
     .selector = &thr_selector,
