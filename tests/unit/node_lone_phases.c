@@ -267,14 +267,16 @@ static void test_last_evaluation_may_take_long(void **state)
 
 /* ---- members that come and go ---- */
 
-static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
+static void leave(struct lone *w, uint32_t who, bool session)
 {
-    struct lone_actor *a = &w->actor[who];
-    a->follows = false;
+    w->actor[who].follows = false;
     if (session)
-        lone_disconnect(w, a->link, false);
-    lone_run(w, us);
-    a->follows = true;
+        lone_disconnect(w, w->actor[who].link, false);
+}
+
+static void come_back(struct lone *w, uint32_t who, bool session)
+{
+    w->actor[who].follows = true;
     if (session) {
         (void)lone_connect(w, who, false, 0);
         lone_hello(w, who);
@@ -282,6 +284,13 @@ static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
         lone_ping(w, who, 1, 0);
         lone_answer(w, who);
     }
+}
+
+static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
+{
+    leave(w, who, session);
+    lone_run(w, us);
+    come_back(w, who, session);
     lone_run(w, SECOND);
 }
 
@@ -330,6 +339,27 @@ static void test_one_long_absence(void **state)
         assert_int_equal(lone_said(w, "was away for"), 1);
         assert_int_equal(lone_said(w, "disconnects repeatedly"), 0);
         assert_true(goes_on(w)); /* The neighbour is back, but is not waited for yet. */
+        lone_close(w);
+    }
+}
+
+/* All neighbours are absent at the same time, as if the network of the node failed. The node does not
+ * take them for flapping: it still waits for them when they are back. */
+static void test_all_neighbours_absent(void **state)
+{
+    (void)state;
+    for (int session = 0; session < 2; session++) {
+        struct lone *w = training_with(2);
+        w->actor[1].answers = false;
+        for (int i = 0; i < 3; i++) {
+            leave(w, 0, session);
+            leave(w, 1, session);
+            lone_run(w, 4 * SECOND);
+            come_back(w, 0, session);
+            come_back(w, 1, session);
+            lone_run(w, SECOND);
+        }
+        assert_false(goes_on(w));
         lone_close(w);
     }
 }
@@ -693,6 +723,7 @@ int main(void)
         cmocka_unit_test(test_last_evaluation_may_take_long),
         cmocka_unit_test(test_flapping),
         cmocka_unit_test(test_one_long_absence),
+        cmocka_unit_test(test_all_neighbours_absent),
         cmocka_unit_test(test_own_standstill),
         cmocka_unit_test(test_quorum),
         cmocka_unit_test(test_held_peer_mixes),

@@ -5,6 +5,7 @@
 #include "peer/node/edge/edges_state.h"
 #include "peer/node/edge/parts.h"
 #include "peer/node/edge/rounds.h"
+#include "peer/node/mark.h"
 #include "peer/node/timers.h"
 #include "topology/topology.h"
 
@@ -606,13 +607,34 @@ static void attach(struct neighbour *b, const struct link *l)
     b->edge.ending = l->finished;
 }
 
+/* Returns whether the neighbour is absent: there is no session, or nothing has arrived recently. */
+static bool is_away(const struct neighbour *b, int64_t now_us)
+{
+    return b->link == NULL || now_us - b->link->heard_us > ABSENT_US;
+}
+
+/* Returns whether all of several neighbours are absent. The cause is then probably the network of
+ * this peer. */
+static bool is_isolated(const struct edges *es)
+{
+    size_t n_away = 0;
+    for (size_t i = 0; i < es->n; i++)
+        n_away += is_away(es->at[i], es->env->now_us);
+    return es->n > 1 && n_away == es->n;
+}
+
+/* Absences of neighbours do not count as flapping while this peer is isolated. Otherwise a peer that
+ * was cut off for some seconds would not wait for any neighbour afterwards, and leave the lock
+ * step. */
 void edges_tick(struct edges *es)
 {
     int64_t now = es->env->now_us;
+    bool isolated = is_isolated(es);
+    MARK_IF(isolated, "edges: all neighbours are absent");
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        bool away = b->link == NULL || now - b->link->heard_us > ABSENT_US;
-        flap_damping_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
+        flap_damping_look(&b->absence, is_away(b, now) && !isolated,
+                          b->link != NULL ? b->link->heard_us : b->lost_us, now);
         if (b->link != NULL && now - b->link->heard_us > SILENT_US)
             edges_pause(es, b, false, "the neighbour is silent");
     }

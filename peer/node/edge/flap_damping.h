@@ -8,6 +8,9 @@
  *             <------------------
  *                penalty <= 1 s
  *
+ * Absences at which all of several neighbours are absent do not count, because this peer is then cut
+ * off itself (edges_tick()).
+ *
  * Examples: a neighbour that is absent for half of the time has a penalty of about 7 s. A single
  * absence of less than 3 s never leads to `flapping`.
  *
