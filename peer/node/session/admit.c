@@ -4,6 +4,7 @@
 #include "peer/node/mark.h"
 #include "peer/node/session/sessions_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,12 @@ static const char *hex(const uint8_t id[WIRE_ID_BYTES], char out[2 * WIRE_ID_BYT
 static int compare(const void *a, const void *b)
 {
     return memcmp(a, b, WIRE_ID_BYTES);
+}
+
+static void admit_check(const struct admit *a, int64_t now_us)
+{
+    assert(a->listed == (a->id != NULL) && (a->listed || a->n == 0));
+    assert(a->refused_us <= a->last_us && a->last_us <= now_us);
 }
 
 /* ---- is it admitted? ---- */
@@ -230,6 +237,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
 {
     struct env *v = s->env;
     const struct record *loser = later(a, b), *other = loser == a ? b : a;
+    assert(!env_same_id(a->id, b->id) && strcmp(a->name, b->name) == 0);
     struct record gone = *loser;
     const struct link *l = sessions_to(s, gone.id);
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
@@ -255,6 +263,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
 
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
 {
+    assert(!l->hello && !l->doomed);
     int why = s->admit.listed ? judge(s, r, is_known(s, r), true) : ADMITTED;
     if (why == ADMITTED)
         return true;
@@ -265,6 +274,7 @@ bool admit_hello(struct sessions *s, const struct link *l, const struct record *
 
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r)
 {
+    assert(!l->hello && !l->doomed);
     const uint8_t *other = name_taken(s, r);
     if (other == NULL)
         return true;
@@ -277,6 +287,7 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
 bool admit_observer(struct sessions *s, const struct link *l)
 {
     const struct member *m = members_find(s->env->members, l->id);
+    assert(l->observer && !l->doomed);
     if (is_free(s, l->id) || (m != NULL && !m->refused))
         return true;
     char x[2 * WIRE_ID_BYTES + 1];
@@ -352,6 +363,8 @@ void admit_list(struct sessions *s, const struct node_event *ev)
     }
     if (ev->admit.n > 0)
         memcpy(id, ev->admit.id, ev->admit.n * sizeof *id);
+    for (size_t i = 1; i < ev->admit.n; i++) /* on_list() searches in sorted identities. */
+        assert(compare(id[i - 1], id[i]) <= 0);
     a->id = id;
     a->n = ev->admit.n;
     a->listed = true;
@@ -365,6 +378,7 @@ void admit_list(struct sessions *s, const struct node_event *ev)
                  hex(s->env->config.id, x));
     hold_members(s, &former);
     hold_sessions(s);
+    admit_check(a, s->env->now_us);
     free(former.id);
 }
 
@@ -429,6 +443,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     struct admit *a = &s->admit;
     int64_t now = s->env->now_us;
     MARK("admit: another peer refuses this peer");
+    assert((size_t)m->why < sizeof a->said_us / sizeof *a->said_us);
     if (a->refused_us == 0)
         a->refused_us = now;
     a->last_us = now;
@@ -438,6 +453,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     }
     sessions_hang_up(s, l, false, "the other end refused this peer");
     failure_detector_refused(s, l->id);
+    admit_check(a, now);
 }
 
 /* Returns whether a session has lasted for ADMITTED_US, so that its other end admits this peer. */

@@ -5,6 +5,7 @@
 #include "nn/math/number.h"
 #include "peer/node/session/sessions_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,6 +138,7 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
     const struct record *r = record_of(s, l->id);
     uint32_t n = r != NULL ? r->n_addresses : 0;
     bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
+    assert(l->callback.n_calls > 0);
     l->callback.theirs = CALLBACK_OPEN;
     if (l->callback.n_calls < n)
         return; /* The member has another address, which is called without delay. */
@@ -161,10 +163,12 @@ bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum nod
             continue;
         struct link *l = link_of(s, b->call[i].link);
         b->call[i].busy = false;
+        assert(l == NULL || l->callback.theirs == CALLBACK_CALLING);
         if (l != NULL && id != NULL && env_same_id(id, l->id))
             works(s, l, b->call[i].address);
         else if (l != NULL)
             failed(s, l, b->call[i].address, id != NULL ? NODE_WHY_OTHER : why);
+        assert(l == NULL || l->callback.theirs != CALLBACK_CALLING);
         return true;
     }
     return false;
@@ -175,6 +179,7 @@ void callback_came(struct sessions *s, const struct link *link, const struct wir
 {
     struct callback *b = &s->callback;
     struct callback_link *l = &s->links[link - s->links].callback;
+    assert(link_talks(link) && !link->doomed);
     const struct record *own = members_self(s->env->members);
     bool announced = false;
     for (uint32_t i = 0; i < own->n_addresses; i++)
@@ -240,6 +245,7 @@ static void call(struct sessions *s, struct link *l, uint32_t slot)
 {
     struct callback *b = &s->callback;
     const struct record *r = record_of(s, l->id);
+    assert(!b->call[slot].busy && l->callback.theirs == CALLBACK_OPEN);
     if (r == NULL || r->n_addresses == 0) {
         l->callback.next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
         return;

@@ -5,6 +5,7 @@
 #include "nn/math/number.h"
 #include "peer/node/session/sessions_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +69,15 @@ static bool self_only(const struct seed *d)
     return d->n > 0;
 }
 
+/* The entry of a name without failures is zero. */
+static void entry_check(const struct connection_diagnostics_entry *e, int64_t now_us)
+{
+    assert(e->n > 0 || (e->gap_us == 0 && e->tell_us == 0 && e->since_us == 0));
+    assert(e->gap_us == 0
+           || (e->gap_us >= CONNECTION_WARNING_US && e->gap_us <= CONNECTION_WARNING_MAX_US));
+    assert(e->since_us <= now_us && e->tell_us <= now_us + e->gap_us);
+}
+
 /* ---- Events ----------------------------------------------------------- */
 
 static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
@@ -76,6 +86,7 @@ static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
     if (e->n == 0 || e->why != why)
         *e = (struct connection_diagnostics_entry){.why = why, .since_us = s->env->now_us};
     e->n++;
+    entry_check(e, s->env->now_us);
 }
 
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev)
@@ -104,6 +115,7 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
  * peer, the peer closed this session as a duplicate, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
+    assert(!l->used);
     if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
         return;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
@@ -114,6 +126,7 @@ void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 
 void connection_diagnostics_met(struct sessions *s, const struct link *l)
 {
+    assert(link_talks(l));
     s->seek.met = true;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
@@ -196,6 +209,7 @@ static void tell_all(struct sessions *s, enum node_why why)
         e->gap_us = e->gap_us == 0 ? CONNECTION_WARNING_US : 2 * e->gap_us;
         e->gap_us = e->gap_us < CONNECTION_WARNING_MAX_US ? e->gap_us : CONNECTION_WARNING_MAX_US;
         e->tell_us = s->env->now_us + e->gap_us;
+        entry_check(e, s->env->now_us);
         if (why == NODE_WHY_VERSION)
             tell_version(s, i);
     }

@@ -38,6 +38,20 @@ void dial_address(struct sessions *s, const char *address, uint32_t *tag)
     fx->dials[fx->n_dials++] = (struct node_dial){.tag = *tag, .address = address};
 }
 
+void dial_check_contact(const struct sessions *s, const struct contact *c)
+{
+    const struct redial *r = &c->redial;
+    int64_t now = s->env->now_us;
+    assert(c->wanted || c->watched);
+    assert(!r->busy || r->tag != 0);
+    assert(r->backoff_us == 0
+           || (r->backoff_us >= REDIAL_MIN_US && r->backoff_us <= REDIAL_MAX_US));
+    assert(c->spare_us >= REFUTED_US && c->spare_us <= REFUTED_MAX_US);
+    assert(c->spared_us <= now + REFUTED_MAX_US && c->asked_us <= now);
+    /* watch() sets the time of a new contact up to MONITOR_GRACE_US ahead. */
+    assert(c->heard_us <= now + MONITOR_GRACE_US);
+}
+
 /* Ends a dial that failed, and doubles the back-off up to most_us. */
 static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
 {
@@ -59,6 +73,7 @@ static void dial_failed(struct sessions *s, struct contact *c)
 
 void dial_start(struct sessions *s)
 {
+    assert(s->n_contacts == 0 && !s->dead.busy);
     s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         s->seeds[i].next_us = s->env->now_us;
@@ -130,6 +145,7 @@ void dial_tick_seeds(struct sessions *s)
             continue;
         d->busy = true;
         d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_US);
+        assert(s->env->fx->n_resolves < NODE_SEEDS_MAX);
         s->env->fx->resolves[s->env->fx->n_resolves].seed = i;
         s->env->fx->resolves[s->env->fx->n_resolves++].name = d->name;
     }
@@ -138,6 +154,7 @@ void dial_tick_seeds(struct sessions *s)
 void sessions_resolved(struct sessions *s, const struct node_event *ev)
 {
     struct seed *d = &s->seeds[ev->resolved.seed];
+    assert(ev->resolved.seed < s->env->config.n_bootstrap);
     d->busy = false;
     if (ev->resolved.n == 0) {
         if (!d->warned)
@@ -203,6 +220,7 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_wh
         if (id != NULL && env_same_id(id, s->contacts[i].id))
             continue;
         dial_failed(s, &s->contacts[i]);
+        dial_check_contact(s, &s->contacts[i]);
         callback_in_vain(s, &s->contacts[i], id != NULL ? NODE_WHY_OTHER : why);
     }
 }
@@ -241,6 +259,7 @@ struct contact *dial_contact(struct sessions *s, const uint8_t *id)
 
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
 {
+    assert(dial_contact(s, id) == NULL && s->n_contacts <= s->cap_contacts);
     if (s->n_contacts == s->cap_contacts) {
         size_t cap = 2 * s->cap_contacts + 4;
         struct contact *grown = realloc(s->contacts, cap * sizeof *grown);
@@ -272,6 +291,7 @@ int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     if (c == NULL)
         return -ENOMEM;
     c->wanted = true;
+    dial_check_contact(s, c);
     return 0;
 }
 
@@ -306,6 +326,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
         return;
     c->redial.busy = true;
     dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
+    dial_check_contact(s, c);
 }
 
 void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
@@ -325,11 +346,13 @@ void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 void dial_in_vain(struct sessions *s, const struct link *l)
 {
     struct contact *c = dial_contact(s, l->id);
+    assert(!l->used);
     if (c == NULL || in_touch(s, l->id))
         return;
     if (l->violated)
         c->redial.backoff_us = REDIAL_MAX_US;
     wait_longer(s, &c->redial, REDIAL_MAX_US);
+    dial_check_contact(s, c);
 }
 
 /* A peer that has no session, or that was cut off or paused, dials a dead or finished member every

@@ -11,6 +11,8 @@
  */
 #include "peer/node/session/sessions_state.h"
 
+#include <assert.h>
+
 /* Returns the number by which the member table identifies the session. This is its index in
  * links[]. */
 static uint32_t place_of(const struct sessions *s, const struct link *l)
@@ -35,6 +37,7 @@ static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 
 void dissemination_tell_all(struct sessions *s, struct link *l)
 {
+    assert(l->used && l->hello && !l->doomed);
     l->told = 0;
     tell_more(s, l, WIRE_BATCH_MAX);
 }
@@ -100,7 +103,9 @@ void sessions_news(struct sessions *s)
     members_audience(v->members, audience(s));
     while (s->n_news >= MEMBERS_ACCUSERS && members_dirty(v->members, &m, s->n_news)) {
         uint32_t most = m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
-        s->n_news -= most > m.n_vouches ? most : m.n_vouches;
+        most = most > m.n_vouches ? most : m.n_vouches;
+        assert(most > 0 && most <= s->n_news);
+        s->n_news -= most;
         send_news(s, &m);
     }
 }

@@ -37,6 +37,7 @@
 #include "gossip/members/monitor_rings.h"
 #include "peer/node/membership/member_counts.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -110,6 +111,7 @@ static void choose(struct sessions *s)
     }
     if (s->twins.ours)
         watch(s, s->twins.other, n_suspects);
+    assert(s->failure_detector_changes < members_changes(members));
     dial_sift(s);
     s->failure_detector_changes = members_changes(members);
 }
@@ -140,6 +142,7 @@ void sessions_probe(struct sessions *s, const struct link *l, const struct wire_
     uint8_t out[64];
     const struct link *to = sessions_to(s, m->id);
     int64_t age_us = to != NULL ? s->env->now_us - to->heard_us : INT64_MAX;
+    assert(age_us >= 0);
     if (age_us > SILENT_US)
         return;
     MARK("failure_detector: answers a probe");
@@ -158,6 +161,7 @@ void sessions_vouched(struct sessions *s, const struct wire_heard *m)
     c->heard_us = heard_us;
     c->refusals = 0;
     c->asked_us = 0;
+    dial_check_contact(s, c);
 }
 
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
@@ -173,6 +177,7 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)
 {
     MARK("failure_detector: accuses");
+    assert(!c->accused && c->asked_us != 0 && c->spared_us <= s->env->now_us);
     c->accused_incarnation = m->record->incarnation;
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
@@ -232,6 +237,7 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
     MARK("failure_detector: spares a peer after a refusal");
     if (c->spared_us < s->env->now_us + REFUSAL_VALID_US)
         c->spared_us = s->env->now_us + REFUSAL_VALID_US;
+    dial_check_contact(s, c);
 }
 
 /* Decides whether the member is probed or accused. See the table at the top of this file. */
@@ -254,6 +260,7 @@ static void judge(struct sessions *s, struct contact *c, const struct member *m)
 void failure_detector_continue(struct sessions *s, int64_t pause_us)
 {
     MARK_IF(pause_us > SILENT_US, "failure_detector: this process was paused");
+    assert(pause_us > 0);
     for (size_t i = 0; i < s->n_contacts; i++)
         s->contacts[i].asked_us = 0;
     if (pause_us > SILENT_US)
@@ -268,6 +275,7 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
+    assert(!l->used && l->hello && !l->observer);
     if (sessions_any(s))
         return;
     MARK_IF(stood, "failure_detector: all sessions lost in a pause");
@@ -277,6 +285,7 @@ void failure_detector_lost(struct sessions *s, const struct link *l)
 
 void failure_detector_met(struct sessions *s, const struct link *l)
 {
+    assert(link_talks(l));
     connection_diagnostics_met(s, l);
     s->away = SESSIONS_THERE;
     s->n_refused = 0;
@@ -363,6 +372,7 @@ static void look_for_twins(struct sessions *s)
 {
     const struct member *b, *a = find_twins(s->env->members, &b);
     uint64_t pair = 0;
+    assert(s->twins.since_us <= s->twins.seen_us && s->twins.seen_us <= s->env->now_us);
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
     /* The member table contains no two live members with the same name now. The pair found earlier
@@ -433,6 +443,7 @@ void failure_detector_tick(struct sessions *s)
         struct contact *c = &s->contacts[i];
         const struct member *m = members_find(s->env->members, c->id);
         listen(s, c);
+        dial_check_contact(s, c);
         if (m == NULL)
             continue;
         look_for_refutation(s, c, m);

@@ -17,6 +17,8 @@
 
 #include "gossip/members/endorsements.h"
 
+#include <assert.h>
+
 enum {
     /* Maximum number of unknown members that one session may announce in NEW_MEMBERS_US. A whole
      * member table contains no more members, and no honest cluster has that many newcomers in a
@@ -58,6 +60,7 @@ static void note_other(struct sessions *s, struct link *l, const struct record *
 
 void handshake_lost(struct sessions *s, const struct link *l)
 {
+    assert(!l->used);
     /* If the other end prefers another process with this identity, it sends the record of that
      * process and hangs up immediately after it (is_duplicate()). */
     if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
@@ -140,6 +143,7 @@ enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
 
 void handshake_met(struct sessions *s, const struct link *l)
 {
+    assert(link_talks(l));
     members_session(s->env->members, l->id, true, s->env->now_us);
     members_vouch(s->env->members, s->env->now_us);
 }
@@ -182,6 +186,7 @@ void sessions_members(struct sessions *s, const struct link *link, const struct 
 {
     struct env *v = s->env;
     struct link *l = &s->links[link - s->links];
+    assert(link_talks(l) && !l->doomed);
     members_expect(v->members, told->records, told->n_records);
     for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
         handshake_record(s, l, &told->records[i]);

@@ -5,6 +5,7 @@
 #include "peer/node/mark.h"
 #include "peer/node/timers.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Returns the index of the peer's entry in the table of violators, or QUARANTINE_IDS if it has
@@ -30,6 +31,19 @@ static size_t oldest(const struct quarantine *q)
     return best;
 }
 
+/* O(QUARANTINE_IDS), once per violation. */
+static void quarantine_check(const struct quarantine *q, int64_t now_us)
+{
+    bool used = true;
+    for (size_t i = 0; i < QUARANTINE_IDS; i++) {
+        int64_t for_us = q->at[i].for_us;
+        assert(used || for_us == 0); /* find() stops at the first free entry. */
+        used = for_us != 0;
+        assert(!used || (for_us >= QUARANTINE_US && for_us <= QUARANTINE_MAX_US));
+        assert(q->at[i].since_us <= now_us);
+    }
+}
+
 void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     size_t i = find(q, id);
@@ -43,6 +57,8 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     q->at[i].for_us = again ? longer_us : QUARANTINE_US;
     q->at[i].since_us = now_us;
     memcpy(q->at[i].id, id, WIRE_ID_BYTES);
+    quarantine_check(q, now_us);
+    assert(quarantine_holds(q, id, now_us));
 }
 
 bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES])

@@ -5,6 +5,8 @@
 #include "peer/node/mark.h"
 #include "peer/node/session/sessions_state.h"
 
+#include <assert.h>
+
 enum {
     /* Another peer is assumed to be at most FASTER times as fast as this peer. */
     FASTER = 8,
@@ -86,6 +88,7 @@ uint64_t round_quorum_joined(const struct sessions *s, uint64_t round)
 
 void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 {
+    assert(took_us >= 0);
     if (b->fastest_us == 0 || took_us < b->fastest_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
@@ -174,6 +177,7 @@ void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge)
 {
     uint64_t near = v->beat + schedule_lead(v);
+    assert(schedule_lead(v) <= LEAD && b->near_us <= s->env->now_us);
     bool open = false, far = false;
     for (size_t i = 0; i < v->n_edges; i++) {
         open |= (edge[i].state == SCHEDULE_EDGE_OPEN);

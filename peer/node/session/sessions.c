@@ -26,7 +26,7 @@ int sessions_open(struct sessions **out, struct env *env, const struct sessions_
 {
     const struct node_config *c = &env->config;
     struct sessions *s = calloc(1, sizeof *s);
-    assert(env->members != NULL);
+    assert(env->members != NULL && c->n_bootstrap <= NODE_SEEDS_MAX);
     if (s == NULL)
         return -ENOMEM;
     s->env = env;
@@ -50,6 +50,27 @@ void sessions_close(struct sessions *s)
     free(s->seeds);
     free(s->contacts);
     free(s);
+}
+
+/* ---- invariants ---- */
+
+static void link_check(const struct link *l)
+{
+    assert(l->doomed == (l->why != NULL) && (l->doomed || !l->violated));
+    assert(l->hello || (!l->observer && !l->finished && !l->telling));
+    assert(link_talks(l) || (!l->opened && !l->uncertified && !l->mute));
+    assert(l->telling || !l->asked);
+    assert(l->up_us <= l->heard_us);
+}
+
+static void sessions_check(const struct sessions *s)
+{
+    assert(s->n_links <= NODE_LINKS_MAX && s->n_news <= WIRE_BATCH_MAX);
+    assert((s->n_kinds > 0) == (s->n_violations > 0));
+    assert(s->away == SESSIONS_THERE || !sessions_any(s));
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].used)
+            link_check(&s->links[i]);
 }
 
 /* Returns the writable link for a const one. Other modules only hold pointers to const links. */
@@ -76,11 +97,13 @@ void sessions_send(struct sessions *s, const struct link *l, bool bulk, const ui
 void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
 {
     struct link *own = ours(s, l);
+    assert(own->used && why != NULL);
     if (own->doomed || !env_hang_up(s->env, own->number, violation))
         return;
     own->doomed = true;
     own->violated = violation;
     own->why = why;
+    link_check(own);
 }
 
 static void count_kind(struct sessions *s, const char *what)
@@ -91,6 +114,10 @@ static void count_kind(struct sessions *s, const char *what)
     if (i == s->n_kinds && i < SESSIONS_KINDS)
         s->kind[s->n_kinds++].what = i + 1 < SESSIONS_KINDS ? what : "another one";
     s->kind[i < SESSIONS_KINDS ? i : SESSIONS_KINDS - 1].n++;
+    uint64_t n = 0;
+    for (i = 0; i < s->n_kinds; i++)
+        n += s->kind[i].n;
+    assert(n == s->n_violations);
 }
 
 void sessions_violation(struct sessions *s, const struct link *l, const char *what)
@@ -174,6 +201,7 @@ void sessions_leave(struct sessions *s)
     struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
     members_set_state(v->members, RECORD_LEFT);
     m.records[0] = *members_self(v->members);
+    assert(m.records[0].state == RECORD_LEFT);
     size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
@@ -184,6 +212,7 @@ void sessions_leave(struct sessions *s)
 
 void sessions_start(struct sessions *s)
 {
+    assert(s->n_links == 0 && s->n_news == 0 && s->next_tag == 0);
     s->heartbeat_us = s->env->now_us;
     s->n_news = WIRE_BATCH_MAX;
     s->entropy_us = s->env->now_us + env_jitter(s->env, ANTI_ENTROPY_US);
@@ -221,6 +250,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
 {
     struct env *v = s->env;
     bool self = env_same_id(ev->up.id, v->config.id);
+    /* Other modules use UINT32_MAX for "no session". */
+    assert(sessions_link(s, ev->link) == NULL && ev->link != UINT32_MAX);
     if (ev->up.dialled && callback_over(s, ev->up.tag, ev->up.id, NODE_WHY_UNKNOWN)) {
         (void)env_hang_up(v, ev->link, false);
         return;
@@ -259,6 +290,7 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     env_debug(v, "session with %s is up, dialled by %s", env_name(v, l->id),
               l->dialled ? "this peer" : "the other end");
     say_hello(s, l);
+    link_check(l);
 }
 
 void sessions_down(struct sessions *s, const struct node_event *ev)
@@ -281,6 +313,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     failure_detector_lost(s, l);
     if (sessions_to(s, l->id) == NULL)
         members_session(s->env->members, l->id, false, s->env->now_us);
+    sessions_check(s);
 }
 
 const struct link *sessions_heard(struct sessions *s, uint32_t number)
@@ -288,6 +321,7 @@ const struct link *sessions_heard(struct sessions *s, uint32_t number)
     struct link *l = find(s, number);
     if (l == NULL || l->doomed)
         return NULL;
+    assert(l->heard_us <= s->env->now_us);
     l->heard_us = s->env->now_us;
     if (l->mute && link_talks(l))
         members_session(s->env->members, l->id, true, l->heard_us);
@@ -297,12 +331,14 @@ const struct link *sessions_heard(struct sessions *s, uint32_t number)
 
 void sessions_opened(struct sessions *s, const struct link *l)
 {
+    assert(link_talks(l) && !l->doomed);
     ours(s, l)->opened = true;
     dial_opened(s, l->id);
 }
 
 void sessions_uncertified(struct sessions *s, const struct link *l)
 {
+    assert(link_talks(l));
     ours(s, l)->uncertified = true;
 }
 
@@ -460,6 +496,7 @@ static void say_round(struct link *l, uint64_t round, int64_t now_us)
         l->before = l->round;
         l->before_us = l->said_us;
     }
+    assert(l->said_us <= now_us);
     l->round = round;
     l->said_us = now_us;
 }
@@ -468,6 +505,7 @@ static void say_round(struct link *l, uint64_t round, int64_t now_us)
 static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
     bool first = !l->hello;
+    assert(!l->observer);
     if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
         return;
     if (!agree_on_run(s, l, h))
@@ -494,6 +532,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         failure_detector_met(s, l);
         s->owner.met(s->owner.self, l);
     }
+    /* is_duplicate() has closed every other session with this identity. */
+    assert(l->doomed || sessions_to(s, l->id) == l);
 }
 
 /* Handles a HELLO from this peer's own identity: from itself, if its address is in the bootstrap
@@ -518,6 +558,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     struct link *l = ours(s, link);
     bool observer = h->role == WIRE_OBSERVER;
     bool own = env_same_id(l->id, s->env->config.id);
+    assert(l->used && !l->doomed && !l->observer);
     if (h->version != l->version) {
         sessions_violation(s, l, "bad HELLO");
     } else if (own && env_same_id(h->record.id, l->id)) {
@@ -533,6 +574,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     } else {
         peer_hello(s, l, h);
     }
+    sessions_check(s);
 }
 
 /* ---- other messages ---- */
@@ -540,6 +582,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
 void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
 {
     struct link *l = ours(s, link);
+    assert(l->hello && !l->doomed);
     say_round(l, ping->round, s->env->now_us);
     if (!l->started)
         l->before_us = 0;
@@ -552,6 +595,7 @@ void sessions_ping(struct sessions *s, const struct link *link, const struct wir
         return;
     l->finished = true;
     s->owner.finished(s->owner.self, l);
+    link_check(l);
 }
 
 /* ---- time ---- */
@@ -616,4 +660,6 @@ void sessions_tick(struct sessions *s)
         }
         s->entropy_us = v->now_us + env_jitter(v, ANTI_ENTROPY_US);
     }
+    assert(s->heartbeat_us > v->now_us && s->entropy_us > v->now_us);
+    sessions_check(s);
 }

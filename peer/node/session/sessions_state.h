@@ -344,6 +344,8 @@ struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
 /* Removes contacts (members with which this peer wants a session) for which neither `wanted` nor
  * `watched` is true. Makes pointers to contacts invalid. */
 void dial_sift(struct sessions *s);
+/* Asserts the invariants of a contact between two events. */
+void dial_check_contact(const struct sessions *s, const struct contact *c);
 void failure_detector_tick(struct sessions *s);
 /* Handles the end of a session with a peer. */
 void failure_detector_lost(struct sessions *s, const struct link *l);
