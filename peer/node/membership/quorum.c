@@ -76,11 +76,19 @@ static bool works(const struct member *m)
     return lives(m) && m->record->state != RECORD_STALLED;
 }
 
+static void quorum_check(const struct quorum *q, int64_t now_us)
+{
+    assert(q->n <= q->cap);
+    assert(q->begun || q->state == QUORUM_THERE);
+    assert(q->since_us <= now_us && q->held_us >= 0);
+}
+
 void quorum_begin(struct quorum *q, int64_t now_us)
 {
     assert(!q->begun && q->state == QUORUM_THERE);
     q->begun = true;
     q->since_us = now_us;
+    quorum_check(q, now_us);
 }
 
 uint32_t quorum_needed(uint32_t n_members, double share)
@@ -165,6 +173,9 @@ static int add(struct quorum *q, const struct record *r)
     memcpy(q->initial[at].id, r->id, WIRE_ID_BYTES);
     snprintf(q->initial[at].name, sizeof q->initial[at].name, "%s", r->name);
     q->n++;
+    /* place_of() searches in sorted identities. */
+    assert(at == 0 || memcmp(q->initial[at - 1].id, r->id, WIRE_ID_BYTES) < 0);
+    assert(at + 1 == q->n || memcmp(q->initial[at + 1].id, r->id, WIRE_ID_BYTES) > 0);
     return 0;
 }
 
@@ -177,6 +188,7 @@ static bool departed(const struct quorum_member *k, const struct members *m)
 
 int quorum_follow(struct quorum *q, const struct members *m)
 {
+    assert(q->followed <= members_changes(m));
     if (q->followed == members_changes(m))
         return 0;
     for (size_t i = 0; i < members_count(m); i++) {
@@ -276,6 +288,7 @@ static void count(struct quorum *q, const struct members *m)
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;
+    assert(q->state != before && (q->state != QUORUM_RESIGNED || before == QUORUM_HELD));
     if (before == QUORUM_HELD)
         q->held_us = now_us - q->since_us;
     MARK_IF(q->state == QUORUM_HELD && moment, "quorum: the timeout continues");
@@ -286,6 +299,7 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
                  int64_t now_us)
 {
     enum quorum_state before = q->state;
+    quorum_check(q, now_us);
     if (!q->begun)
         return false;
     count(q, m);
@@ -298,9 +312,9 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
     MARK_IF(q->state != before && q->state == QUORUM_HELD, "quorum: lost");
     MARK_IF(q->state != before && q->state == QUORUM_RESIGNED, "quorum: timeout");
     MARK_IF(q->state != before && q->state == QUORUM_THERE, "quorum: reached again");
-    assert(q->since_us <= now_us);
     if (q->state != before)
         turn(q, before, now_us);
+    quorum_check(q, now_us);
     return q->state != before;
 }
 
