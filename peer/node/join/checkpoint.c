@@ -19,6 +19,13 @@ struct checkpoint
     bool asked; /* True: this peer was asked to stop and wants a checkpoint as soon as possible. */
 };
 
+static void checkpoint_check(const struct checkpoint *c)
+{
+    assert(c->taken > 0 || !c->writing);
+    assert(c->due == 0 || c->due > c->taken);
+    assert(c->last_us <= c->env->now_us);
+}
+
 struct checkpoint *checkpoint_open(struct env *env)
 {
     struct checkpoint *c = calloc(1, sizeof *c);
@@ -34,6 +41,7 @@ void checkpoint_close(struct checkpoint *c)
 
 void checkpoint_start(struct checkpoint *c)
 {
+    assert(c->taken == 0 && !c->writing);
     c->last_us = c->env->now_us;
 }
 
@@ -56,6 +64,7 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
                      int64_t every_us)
 {
     bool pending = w->due > beat;
+    assert(w->since_us <= now_us);
     if (due <= beat || (!pending && w->due != 0 && now_us - w->since_us < every_us / 2))
         return false;
     if (!pending)
@@ -79,6 +88,7 @@ void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_an
         return;
     if (c->due <= v->beat || due < c->due)
         c->due = due;
+    checkpoint_check(c);
 }
 
 bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
@@ -100,11 +110,14 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
     uint64_t next = v->beat + ahead(v->reach, c->asked);
     if (old && c->due == 0 && !c->writing && next < v->rounds)
         c->due = next;
+    assert(c->due == 0 || c->due > v->beat);
+    checkpoint_check(c);
     return false;
 }
 
 void checkpoint_ask(struct checkpoint *c)
 {
+    assert(!c->asked && c->env->config.checkpoint_us > 0);
     c->asked = true;
 }
 
@@ -143,7 +156,7 @@ bool checkpoint_is_writing(const struct checkpoint *c)
 
 void checkpoint_taken(struct checkpoint *c, uint64_t beat)
 {
-    assert(!c->writing);
+    assert(!c->writing && beat > c->taken);
     c->asked = false;
     c->writing = true;
     c->taken = beat;
@@ -151,10 +164,12 @@ void checkpoint_taken(struct checkpoint *c, uint64_t beat)
     c->last_us = c->env->now_us;
     if (c->due <= beat)
         c->due = 0;
+    checkpoint_check(c);
 }
 
 void checkpoint_written(struct checkpoint *c, uint64_t beat)
 {
+    assert(beat <= c->taken);
     if (c->taken == beat)
         c->writing = false;
 }

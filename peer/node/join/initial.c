@@ -73,6 +73,14 @@ static void begin_anew(struct initial *in)
     in->came_us = in->env->now_us;
 }
 
+static void initial_check(const struct initial *in)
+{
+    assert(in->n_here <= in->n_asked && in->n_asked - in->n_here <= INITIAL_WINDOW);
+    assert(in->asks || in->n_asked == 0);
+    assert(in->sole || in->n_here > 0);
+    assert(in->came_us <= in->env->now_us && in->none_us <= in->env->now_us);
+}
+
 void initial_forget(struct initial *in)
 {
     in->asks = false;
@@ -126,6 +134,7 @@ static const struct link *next_source(const struct initial *in, const struct lin
  * member and have not arrived will be requested over l. */
 static void turn_to(struct initial *in, const struct link *l)
 {
+    assert(has_run(l) && !is_liar(in, l->id));
     in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
     in->asks = true;
     in->link = l->number;
@@ -174,10 +183,12 @@ static uint32_t *open_on(struct initial *in, uint32_t link)
  * are as many counters as sessions. */
 static size_t free_place(const struct initial *in)
 {
-    for (size_t i = 0; i < INITIAL_LINKS; i++)
-        if (in->open[i].n == 0 || sessions_link(in->sessions, in->open[i].link) == NULL)
-            return i;
-    return 0;
+    size_t i = 0;
+    while (i < INITIAL_LINKS && in->open[i].n > 0
+           && sessions_link(in->sessions, in->open[i].link) != NULL)
+        i++;
+    assert(i < INITIAL_LINKS);
+    return i;
 }
 
 /* Requests one piece over session l, and counts the open request. */
@@ -186,6 +197,7 @@ static void ask(struct initial *in, const struct link *l, size_t piece)
     uint8_t out[32];
     struct wire_model_req m = {.round = WIRE_ROUND_INITIAL, .piece = (uint32_t)piece};
     uint32_t *n = open_on(in, l->number);
+    assert(in->asks && in->link == l->number);
     if (n == NULL) {
         size_t at = free_place(in);
         in->open[at].link = l->number;
@@ -213,8 +225,8 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
         return "bad MODEL";
     memcpy(w->mixing.x0 + at, m->payload.p, m->payload.n);
     in->n_here++;
-    assert(in->n_here <= in->n_asked);
     in->came_us = in->env->now_us;
+    initial_check(in);
     return NULL;
 }
 
@@ -239,6 +251,7 @@ static bool is_right(const struct initial *in)
  * With several senders, the hash does not show which of them sent a wrong piece. */
 static enum initial_said judge(struct initial *in, const struct link *l)
 {
+    assert(in->asks && in->link == l->number);
     if (is_right(in)) {
         env_note(in->env, NOTE_INFO, "took the initial model from %s%s", name_of(in, l),
                  in->sole ? "" : " and others");
@@ -263,7 +276,8 @@ enum initial_said initial_update(struct initial *in)
     const struct link *l = asked(in);
     size_t n_pieces = piece_count(in->workshop->mixing.n_floats);
     assert(in->workshop->ready && in->workshop->lacks);
-    assert(in->n_here <= in->n_asked && in->n_asked <= n_pieces);
+    assert(in->n_asked <= n_pieces);
+    initial_check(in);
     bool stalls = l != NULL && in->env->now_us - in->came_us > INITIAL_STALL_US;
     if (l != NULL && in->n_here == n_pieces)
         return judge(in, l);
@@ -276,6 +290,8 @@ enum initial_said initial_update(struct initial *in)
     in->none_us = 0;
     for (; in->n_asked < n_pieces && in->n_asked < in->n_here + INITIAL_WINDOW; in->n_asked++)
         ask(in, l, in->n_asked);
+    assert(in->n_here == n_pieces || in->n_asked > in->n_here);
+    initial_check(in);
     return INITIAL_WAITS;
 }
 

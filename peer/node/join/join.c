@@ -21,6 +21,12 @@ struct join
     int64_t begun_us;             /* Node time of join_start(), in microseconds. */
 };
 
+static void join_check(const struct join *j)
+{
+    assert(!j->has_model || (j->workshop->ready && !j->workshop->lacks));
+    assert(j->begun_us <= j->env->now_us);
+}
+
 struct join *join_open(struct env *env, struct sessions *s, struct run_context *w)
 {
     struct join *j = calloc(1, sizeof *j);
@@ -55,6 +61,7 @@ void join_again(struct join *j)
     j->has_model = false;
     state_transfer_drop(j->fetch);
     initial_forget(j->initial);
+    assert(!state_transfer_is_active(j->fetch));
 }
 
 const struct link *join_donor(const struct join *j)
@@ -77,6 +84,7 @@ static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
     struct state_transfer_result r;
+    assert(j->workshop->ready && !j->workshop->lacks);
     state_transfer_result(j->fetch, &r);
     int err = run_context_take_model(j->workshop, r.model);
     j->fetched = (struct join_fetched){.round = round_quorum_joined(j->sessions, r.round),
@@ -97,13 +105,15 @@ static bool take(struct join *j)
 
 enum initial_said join_initial(struct join *j)
 {
-    assert(j->workshop->lacks);
+    assert(j->workshop->lacks && !j->has_model);
     enum initial_said said = initial_update(j->initial);
     if (initial_alone(j->initial))
         state_transfer_seek(j->fetch);
     j->has_model = said == INITIAL_HERE;
     if (j->has_model)
         state_transfer_drop(j->fetch);
+    assert(j->has_model != j->workshop->lacks);
+    join_check(j);
     return said;
 }
 
@@ -123,6 +133,8 @@ bool join_has_covered(const struct join *j, const struct finish_proposal *certif
 bool join_update(struct join *j, const struct finish_proposal *certificate)
 {
     const struct env *v = j->env;
+    assert(j->workshop->ready);
+    join_check(j);
     if (j->workshop->lacks)
         return false;
     if (join_donor(j) != NULL) {
@@ -141,6 +153,7 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
     MARK_IF(waits && !sessions_are_refused(j->sessions), "join: waits for the bootstrap list");
     MARK_IF(!waits && !join_others_resume(j), "join: begins with the initial model");
     j->has_model = !waits && !join_others_resume(j);
+    join_check(j);
     return false;
 }
 
@@ -160,6 +173,7 @@ void join_resumed(struct join *j)
 {
     assert(!state_transfer_is_active(j->fetch));
     j->has_model = true;
+    join_check(j);
 }
 
 bool join_has_model(const struct join *j)

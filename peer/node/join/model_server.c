@@ -140,6 +140,7 @@ static void begin_orders(struct model_server *o, size_t i)
 void model_server_take(struct model_server *o, const struct link *l, const struct wire_model_req *m)
 {
     size_t i = sessions_slot(o->sessions, l);
+    assert(l->hello && !l->doomed);
     begin_orders(o, i);
     o->at[i].wanted = o->any = true;
     o->at[i].round = m->round;
@@ -236,6 +237,7 @@ static struct packet *sketch_layers(struct model_server *o, uint64_t key,
     /* The casts to float are valid, because packet.bytes is aligned to the size of a float. */
     layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
     out->len = l->n_floats * sizeof(float);
+    assert(out->len <= out->cap);
     o->held_piece[o->n_held_pieces++] = out;
     return out;
 }
@@ -246,6 +248,7 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
 {
     uint8_t head[WIRE_HEAD_MAX];
     uint64_t key = o->at[i].key;
+    assert(o->workshop->ready && stands(o, i));
     struct wire_model m = {
         .round = round, .piece = WIRE_PIECE_WHOLE, .key = key, .certified = o->certified};
     if (key != 0) {
@@ -268,13 +271,17 @@ static void fill_piece(const struct run_context *w, const struct model_server_pi
                        const float *x, struct packet *out)
 {
     size_t n = w->mixing.n_floats;
+    /* The caller has checked that the run is ready and has the piece. */
+    assert(w->ready && (q->key != 0 || q->piece < run_context_pieces(w)));
     if (q->key != 0) {
         out->len = piece_count(n) * PIECE_SKETCH * sizeof(float);
+        assert(out->len <= out->cap);
         piece_sketch(q->key, x, n, out->bytes);
         return;
     }
     size_t n_floats, at = run_context_piece_at(w, q->piece, &n_floats);
     out->len = n_floats * sizeof(float);
+    assert(out->len <= out->cap);
     memcpy(out->bytes, x + at, out->len);
 }
 
@@ -341,6 +348,7 @@ static bool waits_for_copy(const struct model_server *o)
 
 static void set_copy(struct model_server *o, struct packet *model, uint64_t round)
 {
+    assert(o->copy == NULL && model->refs > 0);
     o->copy = model;
     o->copy_round = round;
     o->copy_us = o->env->now_us;
@@ -361,6 +369,8 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round)
 static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
+    /* A second copy in one step would replace o->held without a release. */
+    assert(o->held == NULL && model->refs > 0);
     for (size_t i = 0; i < sessions_slots(o->sessions); i++)
         if (counts(o, i, mixed)
             && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))

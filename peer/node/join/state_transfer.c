@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A bit set and a uint8_t hold indices of sources. */
+_Static_assert(PIECE_SOURCES <= 32, "state_transfer_piece.asked has 32 bits");
+
 enum {
     NOBODY = PIECE_SOURCES, /* Index that means "no source". */
     /* A new source may be behind the usual round (usual_round()) by at most LATE_ROUNDS plus an
@@ -123,6 +126,21 @@ void state_transfer_close(struct state_transfer *f)
     free(f);
 }
 
+static void state_transfer_check(const struct state_transfer *f)
+{
+    assert(f->active == (f->staged != NULL) && f->active == (f->piece != NULL));
+    assert(f->active || (f->n_sources == 0 && f->key == 0));
+    assert(!f->active || f->n_pieces == run_context_pieces(f->workshop));
+    assert(f->n_sources <= PIECE_SOURCES && f->n_wanted < STATE_TRANSFER_SOURCES);
+    for (size_t k = 0; k < f->n_sources; k++) {
+        const struct state_transfer_source *s = &f->source[k];
+        assert(s->n_asked <= STATE_TRANSFER_WINDOW);
+        assert(s->state != SOURCE_STRUCK || (s->own == NULL && s->n_asked == 0));
+        assert(s->own == NULL || f->key != 0);
+        assert(s->heard_us <= f->env->now_us);
+    }
+}
+
 static void forget_sketches(struct state_transfer *f)
 {
     for (size_t k = 0; k < f->n_sources; k++) {
@@ -144,6 +162,7 @@ void state_transfer_drop(struct state_transfer *f)
     f->piece = NULL;
     f->n_sources = 0;
     f->active = false;
+    state_transfer_check(f);
 }
 
 static size_t n_floats(const struct state_transfer *f)
@@ -161,6 +180,7 @@ static size_t n_judged(const struct state_transfer *f)
 static bool begin(struct state_transfer *f)
 {
     size_t bytes = mixing_model_bytes(&f->workshop->mixing);
+    assert(!f->active && f->staged == NULL && f->piece == NULL && f->n_sources == 0);
     f->n_pieces = run_context_pieces(f->workshop);
     f->staged = calloc(run_context_floats(f->workshop), sizeof *f->staged);
     f->piece = calloc(f->n_pieces, sizeof *f->piece);
@@ -265,6 +285,7 @@ static size_t add_sources(struct state_transfer *f)
     while (n < STATE_TRANSFER_SOURCES
            && (l = best_new(f, usual > slack ? usual - slack : 0)) != NULL) {
         size_t k = source_of(f, l->id);
+        assert(k < PIECE_SOURCES);
         struct state_transfer_source *s = &f->source[k];
         if (k == f->n_sources) {
             *s = (struct state_transfer_source){.round = l->round};
@@ -365,6 +386,7 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
     uint8_t out[32];
     struct wire_model_req m = {.piece = piece, .key = key};
     uint32_t at = f->n_questions++ % STATE_TRANSFER_QUESTIONS;
+    assert(is_there(f, k) && (key != 0) == (piece == WIRE_PIECE_WHOLE));
     f->question[at].link = f->source[k].link;
     f->question[at].piece = piece;
     f->question[at].key = key;
@@ -415,6 +437,7 @@ static void ask_piece(struct state_transfer *f, size_t k)
     size_t p = next_piece(f, k);
     if (p == f->n_pieces)
         return;
+    assert(!f->piece[p].here && (f->piece[p].asked >> k & 1) == 0);
     if (s->n_asked++ == 0)
         s->heard_us = f->env->now_us;
     f->piece[p].asked |= 1u << k;
@@ -468,9 +491,12 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
  * not finite is replaced by the initial model's piece and stays missing. */
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
+    /* was_asked() accepts answers to requests of this fetch only. */
+    assert(m->piece < f->n_pieces);
     const struct mixing *mixing = &f->workshop->mixing;
     size_t n, at = run_context_piece_at(f->workshop, m->piece, &n);
     struct state_transfer_piece *q = &f->piece[m->piece];
+    assert(f->source[k].n_asked >= (q->asked >> k & 1));
     if (m->payload.n != n * sizeof(float))
         return "bad MODEL";
     f->source[k].n_asked -= q->asked >> k & 1;
@@ -496,6 +522,7 @@ static const char *take_sketches(struct state_transfer *f, size_t k, const struc
 {
     struct state_transfer_source *s = &f->source[k];
     size_t n = n_judged(f) * PIECE_SKETCH;
+    assert(s->state != SOURCE_STRUCK && (m->key != f->key || s->asked_own));
     if (m->key != f->key || s->own != NULL)
         /* The sketches are not needed: their key is outdated, or this source has already sent
          * sketches. */
@@ -538,6 +565,7 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
         s->round = m->round;
         break;
     }
+    state_transfer_check(f);
     return NULL;
 }
 
@@ -643,8 +671,10 @@ static int judge(struct state_transfer *f)
                                .from = from,
                                .come = come,
                                .initial = initial};
-        for (size_t p = 0; p < n_pieces; p++)
+        for (size_t p = 0; p < n_pieces; p++) {
+            assert(f->piece[p].here && f->source[f->piece[p].from].state != SOURCE_STRUCK);
             from[p] = f->piece[p].from;
+        }
         for (size_t k = 0; k < f->n_sources; k++)
             v.own[k] = f->source[k].state == SOURCE_STRUCK ? NULL : f->source[k].own;
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
@@ -677,6 +707,7 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     if (add_sources(f) < STATE_TRANSFER_SOURCES)
         state_transfer_seek(f);
     ask_the_silent(f);
+    state_transfer_check(f);
     if (!all_here(f)) {
         ask_pieces(f);
         /* All entries for sources are used, and no source can be asked, so the next call must start

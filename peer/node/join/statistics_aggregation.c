@@ -60,6 +60,13 @@ struct statistics_aggregation
     bool left_out;
 };
 
+static void statistics_aggregation_check(const struct statistics_aggregation *p)
+{
+    assert(p->n <= p->cap && p->n <= WIRE_MEMBERS_MAX);
+    assert((p->cap == 0) == (p->said == NULL));
+    assert(p->n == 0 || p->said[p->n - 1]->serial <= p->serial);
+}
+
 struct statistics_aggregation *statistics_aggregation_open(struct env *env, struct sessions *s)
 {
     struct statistics_aggregation *p = calloc(1, sizeof *p);
@@ -148,8 +155,10 @@ static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
     bool both = !said->ours && pool->own.n > 0;
     said->differs = both && pool->differ(pool->self, m->payload, true, why);
     said->lacks = both && pool->differ(pool->self, m->payload, false, why);
-    assert(p->n < p->cap);
+    /* spread() sends entries in the order of their serial numbers. */
+    assert(p->n < p->cap && (p->n == 0 || p->said[p->n - 1]->serial < said->serial));
     p->said[p->n++] = said;
+    statistics_aggregation_check(p);
     if (!said->lacks || !pool->founds || p->left_out)
         return;
     p->left_out = true;
@@ -162,6 +171,7 @@ bool statistics_aggregation_start(struct statistics_aggregation *p)
     const struct node_config *c = &p->env->config;
     const struct node_pool *pool = c->pool;
     uint8_t msg[WIRE_MOMENTS_MAX + 128];
+    assert(p->serial == 0);
     if (pool == NULL || pool->own.n == 0)
         return false;
     struct wire_moments m = {
@@ -231,6 +241,7 @@ static void spread(struct statistics_aggregation *p)
         if (p->number[k] != l->number)
             p->told[k] = 0;
         p->number[k] = l->number;
+        assert(p->told[k] <= p->serial);
         for (size_t i = 0; i < p->n && sent < SPREAD_BYTES; i++)
             if (p->said[i]->serial > p->told[k]) {
                 sent += pass_on(p, l, p->said[i]);
@@ -273,6 +284,7 @@ static void gather(struct statistics_aggregation *p, struct gathering *g)
         }
     }
     p->gathers = g->founder != NULL;
+    assert(g->n_fit <= g->n_said && g->n_said <= g->n);
 }
 
 /* Writes a list such as "a, b and 3 more" to text[]: the names of members whose statistics have
@@ -327,6 +339,7 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
 {
     const struct node_pool *pool = p->env->config.pool;
     char why[NODE_POOL_WHY] = "";
+    assert(g->founder->differs && !g->founder->ours);
     (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
     env_note(p->env, NOTE_ERROR, "%s (according to %s, which creates the run)", why,
              g->founder_name);
@@ -340,6 +353,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
 {
     struct env *v = p->env;
     const struct node_pool *pool = v->config.pool;
+    assert(g->founder->ours && g->n_fit > 0);
     struct node_part *parts = calloc(g->n_fit, sizeof *parts);
     char error[RUN_ERROR_MAX] = "out of memory for the column statistics", names[NAMES];
     size_t n = 0;
