@@ -7,6 +7,7 @@
 #include "nn/math/vec.h"
 #include "peer/node/timers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,16 @@ static void allreduce_close(void *self)
     free(c);
 }
 
+static void allreduce_check(const struct allreduce *c)
+{
+    uint64_t rounds = c->workshop->run.rounds;
+    assert(c->result_round <= c->round && c->round <= rounds && c->later_round <= rounds);
+    assert(c->open || (c->round == 0 && !c->started));
+    assert(!c->started || c->result_round < c->round);
+    assert(!c->started || (c->rank < c->n && c->n <= COLLECTIVE_RANKS_MAX));
+    assert(c->progress_us <= c->env->now_us && c->wanted_us <= c->env->now_us);
+}
+
 static void tell_attempt(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
@@ -122,6 +133,7 @@ static void drop_old(struct allreduce *c)
 
 static void take_attempt(struct allreduce *c, uint32_t attempt)
 {
+    assert(c->open && c->round > c->result_round);
     c->attempt = attempt;
     c->view = members_view(c->env->members);
     c->started = false;
@@ -143,6 +155,7 @@ static void again(struct allreduce *c)
 
 static void begin(struct allreduce *c, uint64_t round)
 {
+    assert(round > c->round);
     c->round = round;
     c->wanted_us = 0;
     take_attempt(c, c->later_round == round ? c->later_attempt : 0);
@@ -151,6 +164,7 @@ static void begin(struct allreduce *c, uint64_t round)
 /* Passes `result` to the next job, which sets the model to it. */
 static void finish(struct allreduce *c, uint64_t round)
 {
+    assert(c->open && round == c->round && round > c->result_round);
     c->result_round = round;
     c->result_view = c->view;
     c->result_attempt = c->attempt;
@@ -175,6 +189,7 @@ static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
     bool all = true;
+    assert(self < n);
     c->n = (uint32_t)n;
     c->rank = (uint32_t)self;
     for (size_t i = 0; i < n && n <= COLLECTIVE_RANKS_MAX; i++) {
@@ -190,6 +205,7 @@ static bool find_ranks(struct allreduce *c)
 static void start(struct allreduce *c)
 {
     int64_t now = c->env->now_us;
+    assert(!c->started && c->round > c->result_round);
     bool all = find_ranks(c);
     if (c->n > COLLECTIVE_RANKS_MAX) {
         keep_own(c, "more than 256 members");
@@ -242,6 +258,7 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
         size_t from, to;
         if (op[i].act != COLLECTIVE_SEND)
             continue;
+        assert(op[i].peer < c->n && op[i].peer != c->rank);
         span(c, op[i].part, &from, &to);
         if (op[i].part != part)
             p = outbox_copy(&c->outbox, c->stage + from, (to - from) * sizeof *c->stage);
@@ -290,6 +307,8 @@ static void apply_step(struct allreduce *c, const struct collective_op *op, size
         span(c, op[i].part, &from, &to);
         struct allreduce_step **at = op[i].peer != c->rank ? find_step(c, op[i].peer) : NULL;
         const float *v = at != NULL ? (*at)->v : own + from;
+        /* has_come() has found the STEP. A rank sends at most one STEP in each step. */
+        assert(op[i].peer == c->rank || (at != NULL && (*at)->n == to - from));
         if (op[i].act == COLLECTIVE_SET)
             memcpy(c->stage + from, v, (to - from) * sizeof *v);
         else
@@ -305,6 +324,7 @@ static void divide(struct allreduce *c)
 {
     const struct mixing *m = &c->workshop->mixing;
     float *sum = c->stage;
+    assert(c->started && c->n > 0);
     for (size_t k = 0; k < m->n_floats; k++)
         sum[k] /= (float)c->n;
     if (!vec_finite(sum, m->n_floats) || !statistics_proper(&m->statistics, sum + m->dim)) {
@@ -369,6 +389,7 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
         c->stuck = true;
         tell_attempt(c);
     }
+    allreduce_check(c);
 }
 
 /* ---- messages ---- */
@@ -511,6 +532,7 @@ static void hear_want(struct allreduce *c, const struct link *l,
 {
     if (c->result_round < m->round || c->result_round == 0)
         return;
+    assert(c->open);
     struct packet *p = outbox_copy(&c->outbox, c->result, model_bytes(c));
     if (p != NULL)
         outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_RESULT), p);
@@ -522,6 +544,7 @@ static void hear_result(struct allreduce *c, const struct link *l,
     const struct mixing *x = &c->workshop->mixing;
     if (m->round < c->round)
         return;
+    assert(c->open && m->payload.n == model_bytes(c)); /* is_sound() */
     memcpy(c->stage, m->payload.p, m->payload.n);
     /* The received result has overwritten the sum of the current attempt in `stage`, so the attempt
      * must not continue. */
@@ -575,6 +598,7 @@ static void allreduce_hear(void *self, const struct link *l, const struct wire_r
         sessions_violation(c->sessions, l, "ROUND_PROTOCOL message for a parameter server");
         break;
     }
+    allreduce_check(c);
 }
 
 /* ---- questions ---- */

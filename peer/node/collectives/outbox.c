@@ -4,6 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+static void outbox_check(const struct outbox *o)
+{
+    assert(o->n <= o->most && o->most <= COLLECTIVE_OPS_MAX);
+    assert(o->pool.live >= o->n);
+}
+
 void outbox_open(struct outbox *o, size_t bytes, size_t most)
 {
     assert(o->most == 0 && most >= 1 && most <= COLLECTIVE_OPS_MAX);
@@ -32,9 +38,11 @@ bool outbox_has_room(const struct outbox *o)
 
 struct packet *outbox_take(struct outbox *o)
 {
+    assert(o->most > 0);
     struct packet *p = outbox_has_room(o) ? packet_get(&o->pool) : NULL;
     if (p != NULL)
         o->taken[o->n++] = p;
+    outbox_check(o);
     return p;
 }
 
@@ -43,6 +51,7 @@ struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n)
     struct packet *p = outbox_take(o);
     if (p == NULL)
         return NULL;
+    assert(n <= p->cap);
     if (n > 0)
         memcpy(p->bytes, bytes, n);
     p->len = n;
@@ -59,6 +68,7 @@ void outbox_send(struct sessions *s, const struct link *l, struct wire_round_pro
                  struct packet *payload)
 {
     uint8_t head[WIRE_HEAD_MAX];
+    assert(l != NULL && l->used && (payload == NULL || payload->refs > 0));
     if (payload != NULL)
         m.payload.p = packet_bytes(payload, &m.payload.n);
     size_t n = wire_put_round_protocol(head, sizeof head, &m);

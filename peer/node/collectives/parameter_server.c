@@ -7,6 +7,7 @@
 #include "nn/math/rng.h"
 #include "peer/node/timers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,17 @@ static void no_memory(struct parameter_server *s)
 static bool is_coded(const struct parameter_server *s)
 {
     return strcmp(s->workshop->run.compress, "none") != 0;
+}
+
+static void parameter_server_check(const struct parameter_server *s)
+{
+    uint64_t rounds = s->workshop->run.rounds;
+    assert(s->open || (!s->serving && s->result_round == 0));
+    assert(s->serving || (!s->ready && s->coded == NULL));
+    assert(!s->serving || env_same_id(s->server, members_self(s->env->members)->id));
+    assert(s->result_round <= rounds && s->pushed <= rounds && s->taken <= rounds);
+    assert(s->n_push == 0 || s->pushed > 0);
+    assert(s->n_missing <= CENTRE_COUNTED_MAX);
 }
 
 /* ---- open and close ---- */
@@ -112,6 +124,7 @@ static bool parameter_server_waits(const void *self, uint64_t round)
 /* Passes the server's answer to the next job, which sets the model to it. */
 static void finish(struct parameter_server *s, uint64_t round)
 {
+    assert(s->open && round > s->result_round);
     s->result_round = round;
     s->said = false;
     s->missing_us = 0;
@@ -137,16 +150,19 @@ static void make_push(struct parameter_server *s, uint64_t round)
 {
     struct mixing *m = mixing_of(s);
     uint64_t based;
+    assert(round > s->result_round && round >= s->pushed);
     if (s->pushed == round)
         return;
     (void)ps_base(m, &based);
     s->n_push = !m->fetched && based + 1 == round ? ps_push(m, round, s->push) : 0;
     s->pushed = round;
+    assert(s->n_push <= ps_push_bound(m));
 }
 
 static void tell_server(struct parameter_server *s, const struct link *l, uint64_t round, bool idle)
 {
     struct wire_round_protocol m = {.round = round};
+    assert(!s->serving && l->number != PARAMETER_SERVER_NO_LINK);
     if (s->told != l->number) {
         m.word = WIRE_ROUND_PROTOCOL_HERE;
         m.view = s->result_round;
@@ -198,6 +214,7 @@ static int open_answers(const struct parameter_server *s, struct compress **code
  * server, or a model that this peer fetched from a neighbour. */
 static bool begin_serving(struct parameter_server *s)
 {
+    assert(s->open && !s->serving && !s->ready && s->coded == NULL);
     const struct run *run = &s->workshop->run;
     struct mixing *m = mixing_of(s);
     struct centre_config g = {.mixing = m,
@@ -345,6 +362,7 @@ static void tell_workers(struct parameter_server *s, const struct centre_answer 
         return;
     }
     p->len = a->whole ? model_bytes(s) : a->n_coded;
+    assert(a->n > 0 && p->len <= p->cap);
     if (a->whole) {
         memcpy(p->bytes, a->model, m->dim * sizeof *a->model);
         memcpy(p->bytes + m->dim * sizeof *a->model, a->statistics,
@@ -420,6 +438,7 @@ static void parameter_server_look(void *self, uint64_t round, bool idle)
     if (!ours)
         stop_serving(s);
     (ours ? serve : work)(s, round, idle);
+    parameter_server_check(s);
 }
 
 /* ---- messages ---- */
@@ -429,6 +448,7 @@ static void hear_worker(struct parameter_server *s, const struct link *l,
 {
     struct centre_worker *w = centre_find(&s->centre, l->id);
     enum centre_verdict v = CENTRE_TAKEN;
+    assert(s->serving);
     if (w == NULL)
         w = centre_count(&s->centre, l->id);
     if (w == NULL || (!w->spoke && m->word != WIRE_ROUND_PROTOCOL_HERE))
@@ -457,6 +477,7 @@ static bool take_answer(struct parameter_server *s, const struct wire_round_prot
             return false;
         centre_apply(x, m->payload.p, m->payload.n, s->result);
     } else {
+        assert(m->payload.n == model_bytes(s)); /* is_sound() */
         memcpy(s->result, m->payload.p, m->payload.n);
     }
     return vec_finite(s->result, x->n_floats)
@@ -485,6 +506,7 @@ static void take_over(struct parameter_server *s, const struct link *l,
                       const struct wire_round_protocol *m)
 {
     bool sync = s->workshop->run.policy == RUN_SYNC;
+    assert(s->serving && !s->ready);
     if (s->wanted_us == 0 || s->wanted_of != l->number || m->round <= s->taken)
         return;
     s->wanted_us = 0;
@@ -551,6 +573,7 @@ static void parameter_server_hear(void *self, const struct link *l,
         sessions_violation(s->sessions, l, "ROUND_PROTOCOL message for a collective operation");
         break;
     }
+    parameter_server_check(s);
 }
 
 /* ---- questions ---- */
