@@ -676,7 +676,7 @@ static int judge(struct state_transfer *f)
             from[p] = f->piece[p].from;
         }
         for (size_t k = 0; k < f->n_sources; k++)
-            v.own[k] = f->source[k].state == SOURCE_STRUCK ? NULL : f->source[k].own;
+            v.own[k] = f->source[k].own;
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
