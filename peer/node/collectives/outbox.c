@@ -61,7 +61,7 @@ struct packet *outbox_copy(struct outbox *o, const void *bytes, size_t n)
 const struct link *outbox_link(const struct sessions *s, const uint8_t *id)
 {
     const struct link *l = sessions_to(s, id);
-    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+    return l != NULL && l->same_run ? l : NULL;
 }
 
 void outbox_send(struct sessions *s, const struct link *l, struct wire_round_protocol m,

@@ -334,8 +334,7 @@ static struct centre_worker *own_worker(struct parameter_server *s)
 static void work_here(struct parameter_server *s, uint64_t round, bool idle)
 {
     struct centre_worker *own = own_worker(s);
-    if (own == NULL)
-        return;
+    assert(own != NULL); /* count_workers() counts it first. */
     if (!own->spoke)
         centre_here(&s->centre, own, round, s->result_round);
     if (!idle || s->said || !s->ready || !parameter_server_waits(s, round))
