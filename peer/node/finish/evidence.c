@@ -2,12 +2,14 @@
  * from them. */
 #include "peer/node/finish/evidence.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
                         uint64_t hash)
 {
+    assert(hash != 0);
     *e = (struct finish_evidence){.n = 1, .norm2 = norm2, .hash = hash};
     memcpy(e->mean, sketch, sizeof e->mean);
 }

@@ -154,9 +154,26 @@ static bool later_wave(const struct wave *w, const struct wire_ballot *b, bool p
 
 /* ---- life ---- */
 
+/* Checks what holds between two calls of this module. What a promise on the disk may contradict is
+ * not checked. O(1). */
+static void finish_check(const struct finish *f)
+{
+    const struct wave *w = &f->wave;
+    assert(f->attempt < FINISH_ATTEMPTS && f->top >> ATTEMPT_SHIFT == f->attempt);
+    /* This peer never coordinates a ballot that it must not promise itself. */
+    assert(f->promised.number <= f->top && w->ballot.number <= f->top);
+    assert(f->own.n == 0 || (f->own.n == 1 && f->frozen));
+    assert(f->decided || (f->accepted.number > 0) == (f->n_proposal > 0));
+    assert(f->decided == (f->n_decided > 0) && f->decided == (f->certificate.n > 0));
+    assert(!w->runs || (!f->decided && w->n_pending > 0 && attempt_of(&w->ballot) == f->attempt));
+    assert(w->n_members <= sizeof w->members && w->evidence.n <= w->n_members / WIRE_FINISH_ENTRY);
+}
+
 /* Stores the state of the acceptor durably. Returns false on failure. */
 static bool keep_promise(struct finish *f)
 {
+    /* A promise that could not be read must not be replaced. */
+    assert(!f->mute && f->promised.number > 0);
     uint8_t bytes[FINISH_PROMISE_MAX];
     uint8_t *end = finish_put_ballot(finish_put_ballot(bytes, &f->promised), &f->accepted);
     for (size_t i = 0; i < 8; i++)
@@ -229,6 +246,7 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
         f->mute = true;
     }
     f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->promised;
+    finish_check(f);
     return f;
 }
 
@@ -240,6 +258,7 @@ void finish_close(struct finish *f)
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us)
 {
     assert(!f->frozen || f->decided);
+    assert(evidence == NULL || (evidence->n == 1 && evidence->hash != 0));
     f->frozen = true;
     f->frozen_us = now_us;
     if (evidence == NULL)
@@ -250,6 +269,7 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
      * report the model in the same ballots as that process: all ballots above reported_earlier. */
     if (finish_has_reported(f, evidence))
         f->earlier = f->reported_earlier;
+    finish_check(f);
 }
 
 const struct finish_proposal *finish_certificate(const struct finish *f)
@@ -387,6 +407,7 @@ static uint8_t add_mixing(struct finish *f)
     if (!f->asked)
         f->asked_rounds = v->n_rounds;
     f->asked = true;
+    assert(v->n_rounds >= f->asked_rounds);
     bool late = v->n_rounds - f->asked_rounds > v->max_rounds;
     return v->stranded || late ? FLAG_OVERDUE : 0;
 }
@@ -496,6 +517,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
 {
     struct wave *w = &f->wave;
     uint32_t link[LINKS_MAX];
+    assert(!f->decided && later_wave(w, &m->ballot, m->word == WIRE_FINISH_PROPOSE));
     w->runs = true;
     w->root = parent == NULL;
     w->parent = parent != NULL ? *parent : 0;
@@ -519,6 +541,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
         return;
     }
     size_t n = f->owner.links(f->owner.self, link, LINKS_MAX);
+    assert(n <= LINKS_MAX);
     for (size_t i = 0; i < n; i++)
         if (w->root || link[i] != w->parent)
             w->pending[w->n_pending++] = link[i];
@@ -627,7 +650,7 @@ static void receive_wave(struct finish *f, uint32_t link, const struct wire_fini
     f->owner.send(f->owner.self, link, &answer);
 }
 
-bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m)
+static bool receive(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool wave = m->word == WIRE_FINISH_ASK || m->word == WIRE_FINISH_PROPOSE;
     bool aborts = m->word == WIRE_FINISH_DECIDED && m->proposal.n == 0;
@@ -669,6 +692,13 @@ bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m
     return true;
 }
 
+bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m)
+{
+    bool valid = receive(f, link, m);
+    finish_check(f);
+    return valid;
+}
+
 void finish_link_up(struct finish *f, uint32_t link)
 {
     if (f->decided)
@@ -691,6 +721,7 @@ void finish_link_down(struct finish *f, uint32_t link)
     w->partial = true;
     if (w->n_pending == 0)
         complete_wave(f);
+    finish_check(f);
 }
 
 /* ---- the coordinator ---- */
@@ -835,6 +866,7 @@ static void end_ask(struct finish *f)
     bool certifies = within && !awaits_members(f, p), overdue = all_overdue(w);
     p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
     p->origin = w->ballot;
+    assert(p->distance >= 0 && p->mean_norm >= 0); /* Else no peer could decode the proposal. */
     bool apart = certifies && isfinite(p->distance) && p->distance > f->view.target;
     if ((apart || overdue) && may_abort(f, p))
         p->n = 0;
@@ -852,6 +884,7 @@ static void end_ask(struct finish *f)
  * most three times. */
 static int64_t retry_us(const struct finish *f)
 {
+    assert(f->ballots > 0);
     return FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3);
 }
 
@@ -860,6 +893,7 @@ static int64_t retry_us(const struct finish *f)
 static void finish_root(struct finish *f)
 {
     struct wave *w = &f->wave;
+    assert(f->frozen && f->own.n > 0 && !f->mute && !f->decided);
     f->next_us = f->view.now_us + retry_us(f);
     if (w->promised.number > f->top && is_ballot(&w->promised)
         && attempt_of(&w->promised) == f->attempt)
@@ -897,6 +931,7 @@ static int64_t due_us(const struct finish *f)
 
 int64_t finish_update(struct finish *f, const struct finish_view *v)
 {
+    assert(v->now_us >= f->view.now_us);
     f->view = *v;
     /* A mute peer, whose promise is not on disk, must not coordinate. After its next restart it
      * could use the same ballot numbers again. */
@@ -908,5 +943,6 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
     if (v->now_us < due_us(f))
         return due_us(f);
     begin_ballot(f);
+    finish_check(f);
     return f->decided ? INT64_MAX : v->now_us + FINISH_RETRY_US;
 }
