@@ -59,6 +59,17 @@ void certificate_close(struct run_certificate *c)
     free(c);
 }
 
+/* Checks what holds after each event. O(1). */
+static void certificate_check(const struct node *n)
+{
+    const struct run_certificate *c = n->certificate;
+    assert(c->finish != NULL || (c->model == CERTIFICATE_MIXING && c->wake_us == INT64_MAX));
+    assert(c->finish == NULL || c->attempt <= finish_attempt(c->finish));
+    assert(c->model == CERTIFICATE_MIXING
+           || (final_model_state(n) == FINAL_MODEL_STORED
+               && phases_phase(n->phases) == NODE_FINISHING && !job_is_running(n->job)));
+}
+
 bool certificate_applies(const struct node *n)
 {
     const struct run *run = &n->workshop.run;
@@ -249,11 +260,15 @@ static void update(struct node *n, struct finish *f)
 void certificate_freeze(struct node *n)
 {
     double distance = phases_own_distance(n->phases);
+    assert(final_model_state(n) == FINAL_MODEL_STORED
+           && n->certificate->model == CERTIFICATE_MIXING);
     if (!certificate_applies(n))
         return;
     struct finish *f = protocol(n);
     if (f == NULL)
         return;
+    /* A model of an attempt that was aborted must not be reported in the next attempt. */
+    assert(n->certificate->attempt == finish_attempt(f));
     /* A model that this process read from disk after a restart is within the target if an earlier
      * process of this peer has reported it as within the target. A peer that was absent at the end
      * (`away`) has a model that was not mixed in the consensus phase. */
@@ -265,6 +280,7 @@ void certificate_freeze(struct node *n)
     n->certificate->frozen_us = n->env.now_us;
     finish_freeze(f, within ? job_evidence(n->job) : NULL, n->env.now_us);
     update(n, f);
+    certificate_check(n);
 }
 
 /* If the attempt of the finish protocol was aborted, this peer's model is no longer final, and the
@@ -275,6 +291,7 @@ static void follow_attempt(struct node *n)
     uint32_t attempt = finish_attempt(n->certificate->finish);
     if (attempt == n->certificate->attempt || job_is_running(n->job))
         return;
+    assert(attempt > n->certificate->attempt);
     n->certificate->attempt = attempt;
     n->certificate->model = CERTIFICATE_MIXING;
     if (members_self(n->env.members)->state == RECORD_FAILED)
@@ -313,6 +330,7 @@ void certificate_update(struct node *n)
     follow_attempt(n);
     follow_certificate(n);
     look_for_coordinator(n);
+    certificate_check(n);
 }
 
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m)
@@ -323,6 +341,7 @@ void certificate_heard(struct node *n, const struct link *l, const struct wire_m
     update(n, f);
     if (!finish_receive(f, l->number, &m->finish))
         sessions_violation(n->sessions, l, "bad FINISH");
+    certificate_check(n);
 }
 
 void certificate_met(struct node *n, const struct link *l)

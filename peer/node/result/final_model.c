@@ -33,6 +33,16 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Checks what holds after each event. O(1). */
+static void final_model_check(const struct final_model *f)
+{
+    assert(f->wait_us == 0
+           || (FINAL_MODEL_RETRY_US <= f->wait_us && f->wait_us <= FINAL_MODEL_RETRY_MAX_US));
+    assert(f->wait_us > 0 || (f->since_us == 0 && f->retry_us == 0));
+    assert(f->retry_us == 0 || (f->state == FINAL_MODEL_PENDING && f->retry_us >= f->since_us));
+    assert(f->state != FINAL_MODEL_LOST || f->wait_us > 0);
+}
+
 /* Reports this peer's end to the other members. The report must wait until the model is stored or
  * lost, because a peer without a stored model has failed. In both cases this peer's exchanges are
  * complete at this time. */
@@ -79,6 +89,7 @@ void final_model_kept(struct node *n, const char *why)
     if (phases_phase(n->phases) != NODE_FINISHING || job_is_running(n->job)
         || f->state != FINAL_MODEL_PENDING)
         return;
+    assert(f->retry_us == 0); /* The driver reports KEPT once for each write. */
     if (why == NULL) {
         if (f->wait_us > 0)
             env_note(&n->env, NOTE_WARNING, "the final model is stored, after retries for %.0f s",
@@ -91,6 +102,7 @@ void final_model_kept(struct node *n, const char *why)
                  why);
         final_model_end(n, FINAL_MODEL_LOST);
     }
+    final_model_check(f);
 }
 
 void final_model_reopen(struct node *n)
@@ -109,4 +121,5 @@ void final_model_update(struct node *n)
     assert(phases_phase(n->phases) == NODE_FINISHING && !job_is_running(n->job));
     f->retry_us = 0;
     n->env.fx->write_model = true;
+    final_model_check(f);
 }

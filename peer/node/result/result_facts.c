@@ -13,6 +13,7 @@
 #include "peer/node/step/run_ended.h"
 #include "peer/run/exit.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +135,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
             break;
         }
     }
+    /* finish_decode() accepts no certificate without a member within the target. */
+    assert(f->n_among > 0 && f->n_among + f->n_dead + f->n_absent == f->n_members);
     f->distance = p->distance;
     f->at_most = p->distance > certificate_margin * f->target;
     if (f->at_most)
