@@ -36,6 +36,17 @@ struct job *job_open(struct env *env, const struct sessions *s, struct run_conte
     return j;
 }
 
+/* Checks what holds between two jobs. O(1). */
+static void job_check(const struct job *j)
+{
+    assert(!j->working);
+    assert(j->part == JOB_WHOLE || j->steps);
+    assert(!j->last || (j->part == JOB_WHOLE && !j->steps && j->evaluate));
+    assert(!j->steps || j->n_steps > 0);
+    assert(!j->members || j->n_keys <= j->cap_keys);
+    assert(j->n_parts <= PARTS_MAX && (j->n_parts == 0) == (j->told == 0));
+}
+
 void job_close(struct job *j)
 {
     assert(j == NULL || (!j->working && j->keys == NULL && j->pairs == NULL));
@@ -250,6 +261,8 @@ void job_start(struct job *j)
     struct mixing *mixing = &j->workshop->mixing;
     const struct phases *ph = j->phases;
     uint32_t degree = 0;
+    assert(ph->phase == NODE_TRAINING || ph->phase == NODE_CONSENSUS);
+    assert(!job_is_half_done(j) && j->snapshot == NULL);
     j->last = false;
     choose_rung(j);
     if (mixing_begin(mixing, edges_count(j->edges)) != 0) {
@@ -282,7 +295,7 @@ void job_start(struct job *j)
         no_memory(j);
         return;
     }
-    assert(!j->working);
+    job_check(j);
     j->figures.exchanges += mixing_commits(mixing);
     j->figures.wait_s += (double)(j->env->now_us - ph->idle_since_us) * 1e-6;
     j->working = j->env->fx->work = true;
@@ -307,7 +320,7 @@ void job_go_on(struct job *j)
 
 void job_last(struct job *j)
 {
-    assert(!j->working && j->phases->phase == NODE_FINISHING);
+    assert(!j->working && !job_is_half_done(j) && j->phases->phase == NODE_FINISHING);
     int err = mixing_begin(&j->workshop->mixing, 0);
     assert(err == 0);
     j->part = JOB_WHOLE;
@@ -320,6 +333,7 @@ void job_last(struct job *j)
     j->last = true;
     set_moment(j);
     plan_snapshot(j);
+    job_check(j);
     j->working = j->env->fx->work = true;
 }
 
@@ -452,6 +466,7 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     struct run_context *w = j->workshop;
     struct trainer *t = &w->trainer;
     int64_t begin = clock_us();
+    assert(j->working);
     j->clock_us = clock_us;
     j->signed_us = begin;
     if (t->signs != NULL && j->env->config.sign != NULL)
@@ -509,6 +524,7 @@ void job_over(struct job *j)
     run_context_moved(j->workshop);
     mixing_finish(&j->workshop->mixing);
     j->figures.empty_deltas += j->workshop->mixing.n_empty;
+    job_check(j);
 }
 
 /* Passes the copy of the model to the model server, if the worker has filled it. */
@@ -577,6 +593,7 @@ bool job_done(struct job *j)
 
 void job_judge(struct job *j)
 {
+    assert(!j->working && j->phases->phase == NODE_FINISHING);
     char *why = j->figures.diverged;
     if (why[0] != '\0' || divergence_ran_away(&j->verdict, why))
         env_note(j->env, NOTE_WARNING,

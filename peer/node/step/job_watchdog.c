@@ -5,6 +5,8 @@
 #include "peer/node/membership/member_counts.h"
 #include "peer/node/step/phases_state.h"
 
+#include <assert.h>
+
 /* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait is limited to
  * the sum of USUAL_WAIT_US and PACE_MOST times the average. Without USUAL_WAIT_US an average of 0
  * could never grow. */
@@ -64,6 +66,7 @@ void phases_watch_job(struct phases *ph)
     if (ph->stalled || ph->phase == NODE_FINISHING
         || phases_stuck_us(ph) <= job_watchdog_limit_us(ph))
         return;
+    assert(members_self(ph->env->members)->state == standing(ph));
     MARK("job_watchdog: a job hangs");
     ph->stalled = true;
     env_note(ph->env, NOTE_WARNING,
@@ -75,6 +78,7 @@ void phases_watch_job(struct phases *ph)
 
 void job_watchdog_done(struct phases *ph, int64_t took_us)
 {
+    assert(ph->stalled == (members_self(ph->env->members)->state == RECORD_STALLED));
     if (ph->stalled) {
         MARK("job_watchdog: a hung job ends");
         ph->stalled = false;

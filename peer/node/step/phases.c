@@ -84,6 +84,19 @@ static bool held(const struct phases *ph)
     return quorum_is_held(ph->quorum);
 }
 
+/* Checks what holds between two events. The numbers of rounds come from a checkpoint, so no relation
+ * between them is checked. O(1). */
+static void phases_check(const struct phases *ph)
+{
+    bool settles = ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING;
+    assert(settles || (ph->settle_rounds == 0 && ph->mix_until == 0 && !ph->draining));
+    assert(ph->phase == NODE_FINISHING || ph->n_ended == 0);
+    assert(!ph->final || ph->phase == NODE_JOINING || ph->phase == NODE_FINISHING);
+    assert(!ph->steps || (ph->phase != NODE_JOINING && ph->phase != NODE_FINISHING));
+    assert(!ph->ahead || (ph->steps && ph->phase == NODE_TRAINING));
+    assert(ph->phase == NODE_JOINING || join_has_model(ph->join));
+}
+
 /* ---- rounds ---- */
 
 uint64_t phases_beat(const struct phases *ph)
@@ -120,12 +133,14 @@ static void take_final(struct phases *ph)
 void phases_join(struct phases *ph)
 {
     uint64_t last = ph->workshop->run.rounds, round = join_fetched(ph->join)->round;
+    assert(ph->phase == NODE_JOINING && join_has_model(ph->join));
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
     ph->resumed = false;
     ph->taken = true;
     if (round >= last && (join_fetched(ph->join)->certified || member_counts_finished(ph->env)))
         take_final(ph);
+    phases_check(ph);
 }
 
 void phases_restore_final(struct phases *ph)
@@ -138,6 +153,7 @@ void phases_restore_final(struct phases *ph)
     /* The distance from the mean that the earlier process measured is lost. The finish protocol
      * measures it again. */
     begin_final(ph, (double)INFINITY);
+    phases_check(ph);
 }
 
 /* Returns whether an attempt of the finish protocol was aborted so recently that the distance of
@@ -159,6 +175,10 @@ static void say_beat(struct phases *ph)
 static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
+    /* Each claim moves this peer forward, so update() makes a final decision at some time. */
+    assert(beat > phases_beat(ph));
+    /* In the consensus phase only rounds of that phase can be skipped, so their number grows. */
+    assert(ph->phase == NODE_TRAINING || (ph->phase == NODE_CONSENSUS && ph->round >= last));
     if (ph->done + ph->skipped == 0) {
         MARK("phases: joins at a later round");
         if (to > ph->joined)
@@ -220,14 +240,18 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
  * a BEAT message. */
 void phases_ahead(struct phases *ph)
 {
+    assert(!ph->ahead);
     ph->ahead = true;
     ph->ahead_us = ph->env->now_us;
     edges_say_beat(ph->edges, phases_next_beat(ph), checkpoint_due(ph->checkpoint), ph->settled);
+    phases_check(ph);
 }
 
 void phases_job_done(struct phases *ph, bool steps)
 {
     int64_t took = phases_busy_us(ph);
+    assert(ph->phase != NODE_JOINING && steps == ph->steps);
+    assert(!steps || (ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds));
     ph->settle_rounds += ph->phase == NODE_CONSENSUS && !held(ph);
     ph->round += steps;
     ph->done += steps;
@@ -245,6 +269,7 @@ void phases_job_done(struct phases *ph, bool steps)
         say_beat(ph);
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
     ph->ahead = false;
+    phases_check(ph);
 }
 
 /* ---- the consensus phase ---- */
@@ -387,6 +412,9 @@ static void begin_settling(struct phases *ph)
 
 static void enter_settling(struct phases *ph)
 {
+    enum record_state state = members_self(ph->env->members)->state;
+    /* The record of a peer that has ended its run or whose worker hangs must not be replaced. */
+    assert(state == RECORD_RUNNING || state == RECORD_TRAINED);
     ph->phase = NODE_CONSENSUS;
     edges_settle(ph->edges);
     ph->trained = all_trained(ph);
@@ -612,6 +640,7 @@ static bool begins_as_initial(const struct phases *ph)
 
 static enum phases_next begin(struct phases *ph)
 {
+    assert(ph->phase == NODE_JOINING && join_has_model(ph->join) && !ph->final);
     ph->phase = NODE_TRAINING;
     /* The run is over if a member has finished, but no member could provide its model. */
     ph->away |= is_over(ph);
@@ -627,6 +656,7 @@ static enum phases_next begin(struct phases *ph)
 
 static enum phases_next last(struct phases *ph)
 {
+    assert(ph->phase != NODE_FINISHING && join_has_model(ph->join));
     ph->phase = NODE_FINISHING;
     ph->n_ended = member_counts_vertices(ph->env);
     ph->steps = false;
@@ -636,6 +666,8 @@ static enum phases_next last(struct phases *ph)
 
 static enum phases_next start_job(struct phases *ph, bool steps)
 {
+    assert(ph->phase == NODE_TRAINING || (ph->phase == NODE_CONSENSUS && !steps));
+    assert(!steps || (!held(ph) && ph->round < ph->workshop->run.rounds));
     ph->steps = steps;
     ph->job_us = ph->env->now_us;
     return PHASES_JOB;
@@ -645,6 +677,7 @@ static enum phases_next start_job(struct phases *ph, bool steps)
  * ahead of it, drops the model first. */
 static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
 {
+    assert(ph->phase == NODE_JOINING); /* A later phase must not drop the model. */
     if (v->has_model)
         join_again(ph->join);
     else if (join_update(ph->join, ph->certificate))
@@ -736,6 +769,7 @@ void phases_uncovered(struct phases *ph)
     ph->n_ended = 0;
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     enter_settling(ph);
+    phases_check(ph);
 }
 
 void phases_reopen(struct phases *ph, uint32_t attempt)
@@ -780,9 +814,15 @@ static enum phases_next update(struct phases *ph, bool diverged)
 enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 {
     assert(ph->job_us == 0 && !ph->env->over);
+    enum node_phase was = ph->phase;
     ph->certificate = in->certificate;
     ph->prospect = in->prospect;
-    return update(ph, in->diverged);
+    enum phases_next next = update(ph, in->diverged);
+    phases_check(ph);
+    assert(ph->phase >= was);
+    assert((next == PHASES_LAST_JOB) == (was != NODE_FINISHING && ph->phase == NODE_FINISHING));
+    assert(next != PHASES_END || ph->phase == NODE_FINISHING);
+    return next;
 }
 
 /* ---- checkpoints ---- */

@@ -154,6 +154,8 @@ static void own_fields(struct resume *r, struct state *s)
 void resume_copy(struct resume *r)
 {
     struct checkpoint *c = r->phases->checkpoint;
+    assert(!job_is_running(r->job) && checkpoint_is_writing(c));
+    assert(checkpoint_last(c) == phases_beat(r->phases));
     MARK("resume: writes a checkpoint");
     state_write(&r->copy);
     run_fields(r->workshop, &r->copy);
@@ -218,6 +220,7 @@ int resume_run(struct resume *r, struct run *run)
     const struct node_config *c = &r->env->config;
     /* No run is adopted yet, so the buffer for the run description can be used here. */
     struct run_context *text = r->workshop;
+    assert(c->n_resume > 0 && !text->has_run);
     struct state s = *c->resume[0].state;
     char error[RUN_ERROR_MAX];
     run_fields(text, &s);
@@ -345,7 +348,7 @@ void resume_start(struct resume *r)
 {
     const struct node_config *c = &r->env->config;
     struct state s = *c->resume[0].state;
-    assert(r->state == RESUME_NONE && r->member == NULL);
+    assert(r->state == RESUME_NONE && r->member == NULL && r->workshop->ready);
     r->state = RESUME_WAITS;
     r->since_us = r->told_us = r->env->now_us;
     initial_fields(r->workshop, &s);
@@ -542,6 +545,7 @@ static bool load(struct resume *r, struct state *s)
         return false;
     /* Without lock step the model does not count as old if all members restarted, because the
      * checkpoints of peers are of different rounds anyway. */
+    assert(!join_has_model(r->join)); /* No module uses the model that the checkpoint replaces. */
     phases_resumed(r->phases, r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0);
     join_resumed(r->join);
     edges_read(r->edges, phases_beat(r->phases), s);
@@ -593,6 +597,7 @@ static void begin_again(struct resume *r)
 /* Resumes from checkpoint `from`. If it cannot be loaded, the node ends. */
 static void go_on(struct resume *r, const struct node_resume *from)
 {
+    assert(from < r->env->config.resume + r->env->config.n_resume);
     struct state s = *from->state;
     if (!load(r, &s)) {
         refuse(r, &s);

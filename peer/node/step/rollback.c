@@ -70,6 +70,7 @@ static bool is_good(const struct rollback *r, const float *x)
 void rollback_mark(struct rollback *r, const float *x, uint64_t round)
 {
     const struct trainer *t = r->trainer;
+    assert(t != NULL && (!r->has || round >= r->now));
     r->now = round;
     if (r->has && (round < r->round + COPY || !is_good(r, x)))
         return;
@@ -135,6 +136,7 @@ static bool led_nowhere(struct rollback *r, const float *x)
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report)
 {
     size_t n = r->trainer->n_params;
+    assert(r->has && r->round <= r->now);
     begin(r, report);
     r->loss = report->loss;
     r->untold = report->n_samples == 0 && isnan(report->loss);
@@ -173,6 +175,7 @@ static const char *begun(const struct rollback *r, const char *words, char out[4
 void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
 {
     char loss[NUMBER_TEXT_MAX], first[48];
+    assert(r->n > 0);
     snprintf(out, ROLLBACK_TEXT,
              "round %llu: training diverged (the loss is %s%s) and returns to the model of round "
              "%llu; %s",
