@@ -10,6 +10,7 @@
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +63,14 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 }
 
 /* ---- begin and end of a pass ---- */
+
+/* Checks what holds between two calls. O(1). */
+static void pass_check(const struct averaging_pass *p)
+{
+    assert(!p->over || p->over_beat > 0);
+    assert(p->bound == 0 || p->over_beat > 0);
+    assert(p->over_beat <= p->beat);
+}
 
 /* Returns whether this job must not begin a pass, because the model of one end of an edge would
  * contain an exchange that the model of the other end lacks. The deltas of this job are made for
@@ -129,6 +138,7 @@ void averaging_pass_look(struct edges *es, uint64_t beat)
 {
     struct averaging_pass *p = &es->pass;
     p->over |= averaging_pass_counts(es) && is_again(es, beat);
+    pass_check(p);
 }
 
 void averaging_pass_plan(struct edges *es, uint64_t beat)
@@ -138,6 +148,7 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
         *p = (struct averaging_pass){.clean = 0};
         return;
     }
+    assert(beat + 1 >= p->beat); /* A round is repeated only if its job counted no round. */
     p->over = stays(es) || is_again(es, beat);
     MARK_IF(p->clean != 0 && !job_is_clean(es, beat), "averaging_pass: not exact");
     if (p->clean != 0 && !job_is_clean(es, beat))
@@ -153,6 +164,7 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
     if (rounds_place(es, beat + 1) == 0 && !(p->over && member_counts_ended(es->env)))
         begin(es, beat + 1);
     p->beat = beat + 1;
+    pass_check(p);
 }
 
 /* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, each by at
@@ -176,6 +188,7 @@ void averaging_pass_done(struct edges *es)
             n += edges_at(es, i)->turn[k] > 0;
     double norm2 = vec_norm2(m->x, m->dim), longest = 2 * fmax(1, sqrt(p->norm2 / norm2));
     p->bound = norm2 > 0 ? 0x1p-24 * longest * sqrt(1 + 5 * (double)n) : (double)INFINITY;
+    pass_check(p);
 }
 
 /* ---- questions ---- */

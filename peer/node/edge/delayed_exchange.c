@@ -3,6 +3,8 @@
 
 #include "peer/node/timers.h"
 
+#include <assert.h>
+
 enum { FEW = 2 }; /* Number of rounds that normally pass while a delta is on its way. */
 
 static const struct edge_sent *last_sent(const struct edge *e)
@@ -27,6 +29,7 @@ static void begin(struct delayed_exchange *s, const struct edge *e)
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us)
 {
+    assert(s->came_us <= now_us && open_us <= now_us);
     s->came_us = now_us;
     bool said = !e->reset && (e->n_exchanges > 0 || e->cur.payload != NULL);
     if (said && now_us - open_us > SCHEDULE_BRIEF_US)
@@ -60,6 +63,9 @@ static bool goes_on(const struct delayed_exchange *s, const struct edge *e, doub
 
 bool delayed_exchange_look(struct delayed_exchange *s, const struct edge *e, double most2)
 {
+    /* A reset of the edge does not reset its number of exchanges. */
+    assert(!s->is || s->since <= e->n_exchanges);
+    assert(!s->late || s->done <= e->n_exchanges);
     if (s->late && e->n_exchanges > s->done) {
         s->late = false;
         if (!(e->gamma.d2 <= most2))

@@ -8,6 +8,7 @@
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { LIARS_MAX = 16 /* Largest --byzantine for which distance_bound_left() gives a bound. */ };
@@ -173,6 +174,7 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     MARK_IF(all_ended(es), "distance_bound: all neighbours ended near");
     if (all_ended(es))
         return;
+    assert(rounds >= c->round && c->since <= c->round);
     bool waits = (distance_bound_at_once(es) || !(distance <= most)) && !ended_apart(es);
     size_t n_members = member_counts_vertices(es->env);
     if (rounds != c->round)

@@ -29,6 +29,38 @@ void edges_close(struct edges *es)
     free(es);
 }
 
+/* Checks what holds for a neighbour after each event. Values that the neighbour or a checkpoint
+ * chose are not checked. O(1). */
+static void neighbour_check(const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    assert((e->state != EDGE_OPEN && e->state != EDGE_ASKING) || b->link != NULL);
+    /* An epoch of 0 asks for a reset, which takes an EDGE message. */
+    assert(e->state != EDGE_OPEN || e->epoch != 0 || b->must_ask);
+    assert(!b->aside || !b->wanted);
+    assert(!b->excused || b->was_excused);
+    assert(!b->for_good || b->distrusted);
+    assert(!b->distrusted || b->n_barred > 0);
+    assert(b->said[0].beat % 2 == 0 && (b->said[1].beat == 0 || b->said[1].beat % 2 == 1));
+}
+
+/* Checks what holds for the edges together. O(1). */
+static void edges_check(const struct edges *es)
+{
+    assert(es->n <= es->cap && (es->at == NULL) == (es->cap == 0));
+    assert(es->opened_us <= es->exchange_us && es->exchange_us <= es->env->now_us);
+    assert(es->n == 0 || es->workshop->ready);
+    assert(es->last || (es->pass.clean == 0 && !es->pass.over));
+}
+
+/* edges_check(), and neighbour_check() for all neighbours. O(degree). */
+static void edges_check_all(const struct edges *es)
+{
+    edges_check(es);
+    for (size_t i = 0; i < es->n; i++)
+        neighbour_check(es->at[i]);
+}
+
 /* ---- questions ---- */
 
 size_t edges_count(const struct edges *es)
@@ -143,6 +175,7 @@ void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const ch
 {
     enum edge_state was = b->edge.state;
     edge_pause(&b->edge, link_lost);
+    assert(b->edge.state != EDGE_OPEN && !(link_lost && b->edge.state == EDGE_ASKING));
     if (b->edge.state != was)
         env_debug(es->env, "edge to %s: %s -> PAUSED (%s)", env_name(es->env, b->edge.id),
                   edge_state_name[was], why);
@@ -331,6 +364,7 @@ void edges_rebuild(struct edges *es)
     const struct run *run = &es->workshop->run;
     struct graph g;
     size_t self = 0, count = members_vertices(es->env->members, es->env->vertices, &self);
+    assert(es->workshop->ready);
     es->view = members_view(es->env->members);
     if (graph_build(&g, edges_topology(es), (uint32_t)count, run->seed) != 0) {
         env_note(es->env, NOTE_ERROR, "out of memory for the topology");
@@ -350,6 +384,7 @@ void edges_rebuild(struct edges *es)
     graph_close(&g);
     drop_unwanted(es);
     sort_edges(es);
+    edges_check_all(es);
 }
 
 /* ---- EDGE: both ends open ---- */
@@ -358,6 +393,7 @@ static void agree(struct edges *es, struct neighbour *b)
 {
     uint64_t resets = b->edge.n_resets;
     enum edge_state was = b->edge.state;
+    assert(b->link != NULL && !edges_bars(es, b));
     if (!edge_agree(&b->edge, es->env->config.boot))
         return;
     es->n_resets += b->edge.n_resets - resets;
@@ -378,12 +414,14 @@ static void agree(struct edges *es, struct neighbour *b)
     es->opened_us = es->exchange_us = es->env->now_us;
     sessions_opened(es->sessions, b->link);
     sessions_say_finished(es->sessions, b->link);
+    neighbour_check(b);
 }
 
 static void ask(struct edges *es, struct neighbour *b)
 {
     uint8_t out[64];
     struct wire_edge m;
+    assert(b->link != NULL && !edges_bars(es, b));
     b->must_ask = false;
     edge_ask(&b->edge, rng_u64(&es->env->rng), es->env->config.boot, false, &m);
     m.run_round = es->beat;
@@ -428,6 +466,7 @@ void edges_edge_close(struct edges *es, const struct link *l)
     edges_pause(es, b, true, "the neighbour closed it");
     edge_forget_parts(&b->edge);
     b->must_ask = true;
+    neighbour_check(b);
 }
 
 /* ---- DELTA ---- */
@@ -488,6 +527,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     pace_heard(&es->pace, 1e-3 * (double)d->pace);
     hear_due(es, b, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
+    edges_check(es);
 }
 
 /* A fragment of a delta takes effect only with the DELTA message that completes it. */
@@ -531,6 +571,7 @@ static void send_delta(struct edges *es, struct neighbour *b, const struct edge_
     d.mean_dist2 = sent->sketch.u;
     d.mean_norm2 = sent->sketch.q;
     d.sketch = (struct bytes){sent->sketch.bytes, sent->sketch.n};
+    assert(b->link != NULL && b->edge.epoch != 0);
     struct packet *body = parts_complete(es, b, sent) ? NULL : sent->payload;
     if (body != NULL)
         d.payload.p = packet_bytes(body, &d.payload.n);
@@ -550,6 +591,7 @@ void edges_lost(struct edges *es, const struct link *l)
     edge_forget_parts(&b->edge);
     b->link = NULL;
     b->lost_us = es->env->now_us;
+    neighbour_check(b);
     if (l->opened && !l->violated)
         sessions_call_soon(es->sessions, l->id);
 }
@@ -559,6 +601,8 @@ void edges_heard(struct edges *es, const struct link *l)
     struct neighbour *b = over(es, l);
     if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
         return;
+    /* Only an open edge whose session was silent is paused without a request for an EDGE message. */
+    assert(b->edge.epoch != 0);
     b->edge.state = EDGE_OPEN;
     env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
               env_name(es->env, l->id));
@@ -589,6 +633,7 @@ void edges_reopen(struct edges *es)
         b->open_us = es->env->now_us;
     }
     es->exchange_us = es->env->now_us;
+    edges_check_all(es);
 }
 
 void edges_finish(struct edges *es, size_t i)
@@ -699,7 +744,9 @@ void edges_update(struct edges *es)
         update(es, b);
         if (b->edge.state == EDGE_OPEN || b->edge.state == EDGE_DONE)
             b->open_us = es->env->now_us;
+        neighbour_check(b);
     }
+    edges_check(es);
 }
 
 /* ---- jobs ---- */
@@ -719,6 +766,7 @@ void edges_job_done(struct edges *es)
     for (size_t i = 0; i < es->n; i++)
         es->at[i]->gamma = es->at[i]->edge.gamma.value;
     drop_unwanted(es);
+    edges_check_all(es);
 }
 
 void edges_reset_mismatched(struct edges *es)

@@ -18,6 +18,8 @@
 
 #include "peer/node/mark.h"
 
+#include <assert.h>
+
 /* Number of exchanges after the last closure of an edge that are needed to end the distrust in the
  * neighbour. */
 enum { WELL = 32 };
@@ -70,6 +72,7 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     int64_t us = b->n_barred < 18 ? first_us << b->n_barred : EDGE_CLOSED_MAX_US;
     us = us < EDGE_CLOSED_MAX_US ? us : EDGE_CLOSED_MAX_US;
     uint8_t out[16];
+    assert(us > 0 && b->edge.n_distrusted > 0);
     MARK_IF(ahead, "edges_trust: a neighbour is ahead");
     MARK_IF(b->edge.suspect, "edges_trust: a neighbour is suspect");
     MARK_IF(last_phase(es), "edges_trust: distrust in the consensus phase");

@@ -3,6 +3,7 @@
 
 #include "peer/node/mark.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Half-life of the penalty, and two limits of the penalty, in seconds. A neighbour becomes flapping
@@ -19,6 +20,7 @@ struct flap_damping flap_damping_begun(int64_t now_us)
 
 void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us)
 {
+    assert(now_us >= a->at_us && there_us <= now_us);
     double dt = (double)(now_us - a->at_us) * 1e-6;
     a->at_us = now_us;
     a->s = a->s * exp2(-dt / half_life_s) + (away ? dt : 0);
@@ -30,6 +32,7 @@ void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int6
     if (away)
         a->away_us = now_us - a->since_us;
     a->away = away;
+    assert(a->away_us >= 0);
 }
 
 bool flap_damping_often(const struct flap_damping *a)

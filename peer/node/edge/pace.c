@@ -1,6 +1,7 @@
 /* peer/node/edge/pace.c -- averages speeds, and computes local steps and weights from them. */
 #include "peer/node/edge/pace.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Weight of the newest job in `own`, the moving average of this peer's speed. */
@@ -18,10 +19,12 @@ static const double longest = 2; /* Largest factor by which pace_weight() scales
 
 void pace_worked(struct pace *p, uint32_t steps, int64_t took_us)
 {
+    assert(steps > 0);
     double speed = 1e6 * (double)steps / (double)(took_us > 0 ? took_us : 1);
     p->own = p->own > 0 ? p->own + newest * (speed - p->own) : speed;
     if (!(p->mean > 0))
         p->mean = p->own;
+    assert(p->own > 0 && p->mean > 0);
 }
 
 void pace_heard(struct pace *p, double mean)
@@ -30,6 +33,7 @@ void pace_heard(struct pace *p, double mean)
         return;
     mean = fmin(fmax(mean, p->own / nearest), p->own * nearest);
     p->mean += listens * (mean - p->mean) + insists * (p->own - p->mean);
+    assert(p->mean > 0);
 }
 
 uint32_t pace_steps(const struct pace *p, uint32_t average, uint32_t most)
@@ -40,5 +44,6 @@ uint32_t pace_steps(const struct pace *p, uint32_t average, uint32_t most)
 
 double pace_weight(uint32_t steps, uint32_t average)
 {
+    assert(steps > 0);
     return fmin((double)average / steps, longest);
 }

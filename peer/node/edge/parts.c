@@ -16,6 +16,7 @@ static struct packet *copy_of(struct edges *es, struct bytes bytes)
     struct packet *p = room ? packet_get(&es->workshop->mixing.packets) : NULL;
     if (p == NULL)
         return NULL;
+    assert(bytes.n <= p->cap);
     memcpy(p->bytes, bytes.p, bytes.n);
     p->len = bytes.n;
     es->part[es->n_parts++] = p;
@@ -83,6 +84,7 @@ void parts_send(struct edges *es, size_t n)
 bool parts_complete(struct edges *es, struct neighbour *b, const struct edge_sent *sent)
 {
     struct neighbour_part p = b->part;
+    assert(b->link != NULL && sent->payload != NULL);
     bool begun = p.n > 0 && p.n <= sent->n_parts && p.link == b->link->number
                  && p.epoch == sent->head.epoch && p.round == sent->head.round;
     size_t n_bytes;

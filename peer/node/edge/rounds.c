@@ -28,6 +28,7 @@ static void take_turns(struct edges *es, const struct round_schedule *r, uint32_
         if (e->a != self && e->b != self)
             continue;
         struct neighbour *b = partner(es, e->a == self ? e->b : e->a);
+        assert(e->round < r->n_rounds);
         if (b != NULL)
             b->turn[e->round] = round_schedule_word(e);
     }
@@ -87,6 +88,7 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);
+    assert(es->n_rounds > 0);
     if (averaging_pass_counts(es) && place != UINT64_MAX) {
         /* All peers have the mean model, so no further averaging pass is needed. */
         bool done = es->pass.over && member_counts_ended(es->env);
