@@ -68,6 +68,7 @@ void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct nod
     fx->resumed = 0;
     fx->work = fx->measured = fx->checkpoint = fx->exit = false;
     fx->write_model = false;
+    assert(now_us >= v->now_us);
     v->fx = fx;
     /* The driver has copied the message heads of the last step, so their buffer is free. */
     v->n_heads = 0;
@@ -79,6 +80,7 @@ void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct nod
  * can be set. */
 void env_end_step(struct env *v)
 {
+    assert(v->n_heads <= v->cap_heads && v->fx->n_sends <= NODE_SENDS_MAX);
     for (uint32_t i = 0; i < v->fx->n_sends; i++)
         v->fx->sends[i].head = v->heads + v->head_at[i];
 }
@@ -150,6 +152,7 @@ void env_end(struct env *v, int exit_code)
 
 int64_t env_jitter(struct env *v, int64_t d)
 {
+    assert(d >= 0);
     return d - d / 5 + (int64_t)rng_below(&v->rng, (uint64_t)(2 * d / 5 + 1));
 }
 

@@ -33,12 +33,14 @@ static void close_run(struct node *n)
 
 static void take_run(struct node *n, const struct run *run)
 {
+    assert(phases_phase(n->phases) == NODE_JOINING && !job_is_running(n->job));
     /* The run of this peer was only a proposal, and another run replaces it. */
     if (n->workshop.ready)
         close_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
         round_protocol_open(&n->round_protocol, &n->env, n->sessions, &n->workshop);
+    assert(n->workshop.ready || n->env.over);
 }
 
 /* ---- callbacks of the sessions (struct sessions_owner) ---- */
@@ -356,6 +358,7 @@ static void go_on(struct node *n)
 
 static void start(struct node *n)
 {
+    assert(n->next_tick_us == 0 && !n->workshop.has_run);
     phases_start(n->phases);
     join_start(n->join);
     if (n->env.config.n_resume > 0)
@@ -434,6 +437,7 @@ static void look_for_run(struct node *n)
 /* Handles the end of a job. The job of the finishing phase is the last, so its model is written. */
 static void worked(struct node *n)
 {
+    assert(job_is_running(n->job));
     job_over(n->job);
     /* The training program has left the run, so node_step() ends the node. */
     if (job_abandoned(n->job)) {
@@ -620,6 +624,22 @@ static int64_t wake_us(const struct node *n)
     return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
 }
 
+/* Checks what holds between modules after each step. O(1). */
+static void node_check(const struct node *n, const struct node_effects *fx)
+{
+    const struct run_context *w = &n->workshop;
+    enum node_phase phase = phases_phase(n->phases);
+    bool runs = job_is_running(n->job);
+    assert((!w->ready || w->has_run) && (!w->lacks || w->ready));
+    assert(w->ready || (!runs && edges_count(n->edges) == 0 && n->round_protocol.kind == NULL));
+    assert((!fx->work || runs) && (!fx->write_model || join_has_model(n->join)));
+    if (n->env.over)
+        return;
+    assert(!runs || phase != NODE_JOINING);
+    assert(runs || (!job_is_half_done(n->job) && phases_busy_us(n->phases) == 0));
+    assert(final_model_state(n) == FINAL_MODEL_PENDING || (phase == NODE_FINISHING && !runs));
+}
+
 /* Handles the event, then calls each module to do what is due. Modules have no timers of their
  * own. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
@@ -663,6 +683,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (n->env.over && !was_over)
         phase_log_left(n->phases, n->stopping);
     env_end_step(&n->env);
+    node_check(n, fx);
     fx->exit = n->env.over && !job_is_running(n->job);
     fx->exit_code = n->env.exit_code;
     fx->wake_us = node_clock_driver_us(&n->clock, wake_us(n));

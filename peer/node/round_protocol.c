@@ -7,7 +7,7 @@
 void round_protocol_open(struct round_protocol *p, struct env *env, struct sessions *s,
                          struct run_context *w)
 {
-    assert(w->ready && p->self == NULL);
+    assert(w->ready && p->kind == NULL && p->self == NULL);
     p->kind = round_protocol_kind_of(w->mixing.mixer);
     if (p->kind == NULL)
         return;

@@ -8,6 +8,7 @@
 #include "peer/run/layout_keys.h"
 #include "peer/run/outer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ void run_context_take(struct run_context *w, const struct run *run)
 {
     const struct node_config *c = &w->env->config;
     char error[RUN_ERROR_MAX];
+    assert(!w->ready && !w->lacks && w->before == NULL);
     w->run = *run;
     w->n_run_text = run_text(run, w->run_text);
     w->has_run = true;
@@ -162,6 +164,7 @@ size_t run_context_floats(const struct run_context *w)
 
 void run_context_copy_model(const struct run_context *w, struct packet *out)
 {
+    assert(w->ready && run_context_floats(w) * sizeof(float) <= out->cap);
     mixing_copy_model(&w->mixing, out);
     if (outer_floats(w) > 0)
         memcpy(out->bytes + out->len, w->outer.u, outer_floats(w) * sizeof *w->outer.u);
@@ -181,6 +184,7 @@ size_t run_context_pieces(const struct run_context *w)
 size_t run_context_piece_at(const struct run_context *w, size_t p, size_t *n)
 {
     size_t n_model = run_context_model_pieces(w);
+    assert(p < run_context_pieces(w));
     return p < n_model ? piece_at(w->mixing.n_floats, p, n)
                        : w->mixing.n_floats + piece_at(outer_floats(w), p - n_model, n);
 }
@@ -188,6 +192,7 @@ size_t run_context_piece_at(const struct run_context *w, size_t p, size_t *n)
 int run_context_take_model(struct run_context *w, const float *copy)
 {
     struct mixing *m = &w->mixing;
+    assert(w->ready && !w->lacks);
     int err = mixing_take_model(m, (const uint8_t *)copy);
     w->has_norm2 = false;
     if (err == 0 && outer_floats(w) > 0
@@ -291,6 +296,7 @@ bool run_context_lags(const struct run_context *w, const struct edge *e, double 
 
 void run_context_settle(struct run_context *w, bool apart)
 {
+    assert(w->ready && !w->lacks);
     if (w->settling2 == 0)
         w->settling2 = run_context_norm2(w);
     mixing_settle(&w->mixing, apart);

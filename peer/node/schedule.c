@@ -6,6 +6,8 @@
 
 #include "peer/node/mark.h"
 
+#include <assert.h>
+
 /* Constants of schedule_lead(), the largest lag for which lock step waits: twice the hops between
  * two peers, plus LEAD_MORE rounds for messages on their way. The hops are doubled, because a ring
  * that loses one edge has twice the hops. In a large cluster, LEAD_HOPS limits the doubled hops. */
@@ -392,6 +394,11 @@ struct schedule_decision schedule_next(const struct schedule_view *v)
         [NODE_TRAINING] = train,
         [NODE_CONSENSUS] = settle,
         [NODE_FINISHING] = serve};
-    return v->phase < NODE_LEFT ? of_phase[v->phase](v)
-                                : (struct schedule_decision){.act = SCHEDULE_WAIT};
+    struct schedule_decision d = {.act = SCHEDULE_WAIT};
+    if (v->phase < NODE_LEFT)
+        d = of_phase[v->phase](v);
+    assert(d.act == SCHEDULE_WAIT || (d.for_whom == NULL && d.wait_us == 0 && !d.stranded));
+    assert(d.wait_us >= 0 && (d.claim == 0 || d.for_whom == NULL));
+    assert((!d.late && !d.left) || d.drain);
+    return d;
 }
