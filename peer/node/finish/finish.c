@@ -135,6 +135,13 @@ static bool is_ballot(const struct wire_ballot *b)
     return attempt_of(b) < FINISH_ATTEMPTS && count > 0 && count <= COUNT_MAX;
 }
 
+/* Returns whether a proposal of `n` members may be made in a ballot. A proposal without members
+ * aborts the attempt, and the last attempt cannot be aborted. */
+static bool may_propose(const struct wire_ballot *b, uint32_t n)
+{
+    return n > 0 || attempt_of(b) + 1 < FINISH_ATTEMPTS;
+}
+
 static void raise_ballot(struct wire_ballot *a, const struct wire_ballot *b)
 {
     if (compare_ballots(a, b) < 0)
@@ -210,10 +217,16 @@ static bool restore_promise(struct finish *f, struct bytes b)
     struct bytes proposal = {p, b.n - FINISH_PROMISE_HEAD};
     f->top = f->promised.number;
     f->attempt = attempt_of(&f->promised);
-    bool complete = is_ballot(&f->promised)
-                    && (f->accepted.number > 0 || decided != 0) == (proposal.n > 0)
-                    && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
+    bool accepts = f->accepted.number > 0;
+    bool complete =
+        is_ballot(&f->promised)
+        && (!accepts
+            || (is_ballot(&f->accepted) && compare_ballots(&f->accepted, &f->promised) <= 0))
+        && (accepts || decided != 0) == (proposal.n > 0)
+        && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
     if (!complete || decided > 1 || (decided == 1 && f->scratch.n == 0))
+        return false;
+    if (decided == 0 && accepts && !may_propose(&f->accepted, f->scratch.n))
         return false;
     if (decided == 1)
         take_certificate(f, proposal);
@@ -563,11 +576,16 @@ static bool take_pending(struct wave *w, uint32_t link)
     return false;
 }
 
-/* Returns whether the fields of a REPORT agree with each other. */
-static bool valid_report(const struct wire_finish *m)
+/* Returns whether the fields of a REPORT agree with each other. n_proposed: number of members of its
+ * accepted proposal. */
+static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
 {
     bool sketch = m->mean.n == (size_t)4 * SKETCH_K;
-    bool proposal = (m->accepted.number == 0) == (m->proposal.n == 0);
+    bool proposal = m->accepted.number == 0
+                        ? m->proposal.n == 0
+                        : m->proposal.n > 0 && is_ballot(&m->accepted)
+                              && attempt_of(&m->accepted) == attempt_of(&m->ballot)
+                              && may_propose(&m->accepted, n_proposed);
     return proposal && (m->n_models > 0 ? sketch : m->mean.n == 0)
            && m->n_models <= m->members.n / WIRE_FINISH_ENTRY;
 }
@@ -616,7 +634,7 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
 {
     struct wave *w = &f->wave;
     bool proposes = m->word == WIRE_FINISH_ACCEPTED;
-    if (!proposes && !valid_report(m))
+    if (!proposes && !valid_report(m, m->proposal.n > 0 ? f->scratch.n : 0))
         return false;
     if (!same_wave(w, &m->ballot, proposes) || !take_pending(w, link))
         return true;
@@ -657,9 +675,11 @@ static bool receive(struct finish *f, uint32_t link, const struct wire_finish *m
     bool carries = m->word == WIRE_FINISH_PROPOSE;
     if (wave && !is_ballot(&m->ballot))
         return false;
-    if (aborts && attempt_of(&m->ballot) + 1 >= FINISH_ATTEMPTS)
+    if (aborts && attempt_of(&m->ballot) >= FINISH_ATTEMPTS - 1)
         return false;
     if ((carries || m->proposal.n > 0) && !finish_decode(&f->scratch, m->proposal))
+        return false;
+    if (carries && !may_propose(&m->ballot, f->scratch.n))
         return false;
     if (m->word == WIRE_FINISH_DECIDED && !aborts && f->scratch.n == 0)
         return false;
@@ -936,6 +956,10 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
     /* A mute peer, whose promise is not on disk, must not coordinate. After its next restart it
      * could use the same ballot numbers again. */
     if (f->decided || f->mute || !f->frozen || f->own.n == 0)
+        return INT64_MAX;
+    /* A Byzantine member has used the highest number of this attempt. The other peers would refuse a
+     * higher one as a protocol violation. */
+    if (f->top == first_number(f->attempt) + COUNT_MAX)
         return INT64_MAX;
     if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))
         return f->wave.begun_us + wave_limit_us(f);

@@ -1,0 +1,198 @@
+/* tests/unit/node_finish_hostile.c -- the finish protocol (peer/node/finish) with messages and stored
+ * promises that no correct peer makes. The peer refuses them, and no assertion of its own fails. */
+#include "peer/node/finish/finish.h"
+#include "peer/node/timers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OTHERS = 2 /* Number of other peers. Each has a session with the peer under test. */ };
+
+static const uint32_t last = FINISH_ATTEMPTS - 1;
+
+/* ---- the owner of the protocol: a member of three voters with two sessions ---- */
+
+static size_t owner_links(void *self, uint32_t *out, size_t cap)
+{
+    (void)self;
+    assert_true(cap >= OTHERS);
+    for (uint32_t i = 0; i < OTHERS; i++)
+        out[i] = i + 1;
+    return OTHERS;
+}
+
+static void owner_send(void *self, uint32_t link, const struct wire_finish *m)
+{
+    uint32_t *n_sent = self;
+    (void)link;
+    (void)m;
+    ++*n_sent;
+}
+
+static void owner_members(void *self, struct finish_proposal *out)
+{
+    (void)self;
+    out->n = OTHERS + 1;
+    for (uint32_t i = 0; i <= OTHERS; i++)
+        out->member[i] =
+            (struct finish_member){.key = i + 1, .status = FINISH_OUTSIDE, .voter = true};
+}
+
+static bool owner_quorum(void *self, uint32_t n, uint32_t n_voters, bool has_first)
+{
+    (void)self;
+    (void)has_first;
+    return 2 * n > n_voters;
+}
+
+static bool owner_keep(void *self, const uint8_t *bytes, size_t n)
+{
+    (void)self;
+    (void)bytes;
+    return n <= FINISH_PROMISE_MAX;
+}
+
+static uint32_t n_sent; /* Number of messages that the peer under test has sent. */
+
+static struct finish *open_peer(struct bytes promise)
+{
+    struct finish_owner owner = {.self = &n_sent,
+                                 .id = {[7] = 1},
+                                 .links = owner_links,
+                                 .send = owner_send,
+                                 .members = owner_members,
+                                 .quorum = owner_quorum,
+                                 .keep = owner_keep};
+    n_sent = 0;
+    struct finish *f = finish_open(&owner, promise);
+    assert_non_null(f);
+    return f;
+}
+
+static struct wire_ballot ballot(uint32_t attempt, uint64_t count)
+{
+    return (struct wire_ballot){.number = ((uint64_t)attempt << 32) + count, .id = {[7] = 2}};
+}
+
+/* Encodes a proposal to abort an attempt, made in the ballot `origin`. */
+static struct bytes abort_in(struct wire_ballot origin, uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX])
+{
+    struct finish_proposal p = {.distance = 0.5, .mean_norm = 1, .origin = origin};
+    return (struct bytes){bytes, finish_encode(bytes, &p)};
+}
+
+/* ---- tests ---- */
+
+/* A message that would abort the last attempt, or that names an attempt that does not exist, is
+ * refused and changes nothing. */
+static void test_no_message_aborts_the_last_attempt(void **state)
+{
+    (void)state;
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    struct finish *f = open_peer((struct bytes){0});
+    struct wire_finish m = {.word = WIRE_FINISH_DECIDED, .ballot = ballot(UINT32_MAX, 1)};
+    assert_false(finish_receive(f, 1, &m));
+    m.ballot = ballot(last, 1);
+    assert_false(finish_receive(f, 1, &m));
+    m = (struct wire_finish){.word = WIRE_FINISH_PROPOSE,
+                             .ballot = ballot(last, 1),
+                             .proposal = abort_in(ballot(last, 1), bytes)};
+    assert_false(finish_receive(f, 1, &m));
+    assert_int_equal(finish_attempt(f), 0);
+    m.word = WIRE_FINISH_ASK;
+    m.proposal.n = 0;
+    assert_true(finish_receive(f, 1, &m));
+    assert_int_equal(finish_attempt(f), last);
+    finish_close(f);
+}
+
+/* This peer coordinates a ballot of the last attempt. The answers claim that an abort was accepted
+ * in this attempt, or a proposal of another attempt. Both are refused. */
+static void test_reports_of_impossible_proposals(void **state)
+{
+    (void)state;
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    struct finish *f = open_peer((struct bytes){0});
+    struct wire_finish m = {.word = WIRE_FINISH_ASK, .ballot = ballot(last, 1)};
+    assert_true(finish_receive(f, 1, &m));
+    struct finish_evidence own = {.n = 1, .norm2 = 1, .hash = 1};
+    finish_freeze(f, &own, 1);
+    struct finish_view v = {.now_us = INT64_C(1000) * 1000 * 1000, .target = 1};
+    finish_update(f, &v);
+    assert_int_equal(finish_ballots(f), 1);
+    m = (struct wire_finish){.word = WIRE_FINISH_REPORT,
+                             .ballot = {.number = ballot(last, 2).number, .id = {[7] = 1}},
+                             .accepted = ballot(last, 1),
+                             .proposal = abort_in(ballot(last, 1), bytes)};
+    assert_false(finish_receive(f, 1, &m));
+    m.accepted = ballot(last - 1, 1);
+    assert_false(finish_receive(f, 1, &m));
+    m.accepted = ballot(UINT32_MAX, 1);
+    assert_false(finish_receive(f, 1, &m));
+    assert_int_equal(finish_attempt(f), last);
+    finish_close(f);
+}
+
+/* A member uses the highest number of a ballot. This peer then begins no ballot, because the other
+ * peers would refuse its number. */
+static void test_numbers_of_ballots_are_exhausted(void **state)
+{
+    (void)state;
+    struct finish *f = open_peer((struct bytes){0});
+    struct wire_finish m = {.word = WIRE_FINISH_ASK, .ballot = ballot(0, UINT64_C(1) << 31)};
+    assert_true(finish_receive(f, 1, &m));
+    m.ballot.number++;
+    assert_false(finish_receive(f, 1, &m));
+    struct finish_evidence own = {.n = 1, .norm2 = 1, .hash = 1};
+    finish_freeze(f, &own, 1);
+    struct finish_view v = {.now_us = INT64_C(1000) * 1000 * 1000, .target = 1};
+    assert_true(finish_update(f, &v) == INT64_MAX);
+    assert_int_equal(finish_ballots(f), 0);
+    finish_close(f);
+}
+
+/* A stored promise with an accepted proposal that no peer accepts counts as damaged, so the peer does
+ * not vote. */
+static void test_impossible_promises(void **state)
+{
+    static const struct
+    {
+        uint32_t promised, accepted; /* Attempts of the two ballots. */
+        bool votes;
+    } row[] = {{0, 0, true},
+               {1, 0, true},
+               {0, 1, false}, /* The accepted ballot is higher than the promised one. */
+               {FINISH_ATTEMPTS - 1, FINISH_ATTEMPTS - 1, false},
+               {FINISH_ATTEMPTS - 1, UINT32_MAX, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        uint8_t promise[FINISH_PROMISE_MAX], proposal[WIRE_FINISH_PROPOSAL_MAX];
+        struct wire_ballot promised = ballot(row[i].promised, 1), none = {0};
+        struct wire_ballot accepted = ballot(row[i].accepted, 1);
+        struct bytes p = abort_in(accepted, proposal);
+        uint8_t *end = finish_put_ballot(finish_put_ballot(promise, &promised), &accepted);
+        memset(end, 0, 8); /* No model was reported. */
+        end = finish_put_ballot(end + 8, &none);
+        *end++ = 0;
+        memcpy(end, p.p, p.n);
+        struct finish *f = open_peer((struct bytes){promise, (size_t)(end - promise) + p.n});
+        if (finish_is_mute(f) == row[i].votes)
+            fail_msg("row %zu", i);
+        finish_close(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_message_aborts_the_last_attempt),
+        cmocka_unit_test(test_reports_of_impossible_proposals),
+        cmocka_unit_test(test_numbers_of_ballots_are_exhausted),
+        cmocka_unit_test(test_impossible_promises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
