@@ -216,9 +216,10 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
     if (open == NULL)
         return "MODEL not asked for";
     --*open;
-    if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here)
-        /* The piece is not needed: x0 is complete, another member is asked now, or the piece is not
-         * the next one. */
+    if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here
+        || in->n_here == in->n_asked)
+        /* The piece is not needed: x0 is complete, another member is asked now, the piece is not the
+         * next one, or it answers a request from before all pieces were discarded. */
         return NULL;
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))
