@@ -79,6 +79,22 @@ static void test_early_edge_is_void(void **state)
     }
 }
 
+/* An EDGE message that came before the run is known names a round after the end of the run. The
+ * message is a protocol violation as soon as the run is known, and the node does not skip to that
+ * round. */
+static void test_early_edge_of_an_impossible_round(void **state)
+{
+    (void)state;
+    struct lone *w = without_run();
+    lone_edge(w, 0,
+              (struct wire_edge){.nonce = w->actor[0].nonce += 2, .run_round = UINT64_C(1) << 63});
+    lone_hello(w, 0);
+    lone_run(w, SECOND);
+    assert_int_equal(lone_progress(w).violations, 1);
+    assert_int_equal(lone_progress(w).round, 0);
+    lone_close(w);
+}
+
 /* ---- EDGE on an open edge ---- */
 
 /* An EDGE message on an open edge is answered once, and the edge continues in its epoch. */
@@ -336,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_early_edge_counts),
         cmocka_unit_test(test_early_edge_is_void),
+        cmocka_unit_test(test_early_edge_of_an_impossible_round),
         cmocka_unit_test(test_edge_is_answered),
         cmocka_unit_test(test_closed_edge_is_asked_for),
         cmocka_unit_test(test_edge_survives_a_session),

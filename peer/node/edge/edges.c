@@ -441,13 +441,21 @@ static bool plausible(const struct edges *es, uint64_t run_round)
     return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
 }
 
+/* Returns whether an EDGE message has a plausible round count. Otherwise the message is a protocol
+ * violation, which ends the session. */
+static bool hears_round(struct edges *es, const struct link *l, uint64_t run_round)
+{
+    bool valid = plausible(es, run_round);
+    if (!valid)
+        sessions_violation(es->sessions, l, "EDGE message of a round after the end of the run");
+    return valid;
+}
+
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m)
 {
     struct neighbour *b = over(es, l);
-    if (es->workshop->ready && !plausible(es, m->run_round)) {
-        sessions_violation(es->sessions, l, "EDGE message of a round after the end of the run");
+    if (es->workshop->ready && !hears_round(es, l, m->run_round))
         return;
-    }
     if (b == NULL || edges_bars(es, b)) {
         *early(es, l) = (struct early_edge){.heard = true, .link = l->number, .edge = *m};
         return;
@@ -731,6 +739,8 @@ static void update(struct edges *es, struct neighbour *b)
     struct early_edge *their = early(es, l);
     if (their->heard && their->link == l->number) {
         their->heard = false;
+        if (!hears_round(es, l, their->edge.run_round))
+            return;
         (void)edge_hear(&b->edge, &their->edge);
         agree(es, b);
     }
