@@ -31,12 +31,19 @@ static void close_run(struct node *n)
     run_context_close(&n->workshop);
 }
 
+/* Closes a run that this peer has not begun, because another run replaces it. */
+static void leave_run(struct node *n)
+{
+    close_run(n);
+    phases_forget(n->phases);
+}
+
 static void take_run(struct node *n, const struct run *run)
 {
     assert(phases_phase(n->phases) == NODE_JOINING && !job_is_running(n->job));
     /* The run of this peer was only a proposal, and another run replaces it. */
     if (n->workshop.ready)
-        close_run(n);
+        leave_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
         round_protocol_open(&n->round_protocol, &n->env, n->sessions, &n->workshop);
@@ -398,7 +405,7 @@ static void give_up_run(struct node *n)
 {
     env_note(&n->env, NOTE_WARNING,
              "no member has the initial model of the run any more: the run is abandoned");
-    close_run(n);
+    leave_run(n);
     n->workshop.has_run = false;
     n->given_up_us = n->env.now_us;
     sessions_run_fixed(n->sessions);

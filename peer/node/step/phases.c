@@ -69,6 +69,13 @@ void phases_close(struct phases *ph)
     free(ph);
 }
 
+void phases_forget(struct phases *ph)
+{
+    assert(ph->phase == NODE_JOINING);
+    ph->round = ph->joined = ph->done = ph->skipped = 0;
+    ph->resumed = ph->taken = ph->final = false;
+}
+
 void phases_start(struct phases *ph)
 {
     ph->idle_since_us = ph->told_us = ph->env->now_us;

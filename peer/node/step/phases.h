@@ -100,6 +100,8 @@ struct phases *phases_open(struct env *env, const struct sessions *s, struct run
 void phases_close(struct phases *ph);
 /* Starts the timers. Called once, at the first event of the node. */
 void phases_start(struct phases *ph);
+/* Forgets the rounds of a run that this peer has not begun. Called in the phase joining. */
+void phases_forget(struct phases *ph);
 
 /* Examines the state of all modules, makes the next decision and returns what the node must do.
  * Must not be called while a job runs. */
