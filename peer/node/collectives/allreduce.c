@@ -212,6 +212,7 @@ static void start(struct allreduce *c)
     } else if (all) {
         memcpy(c->stage, c->workshop->mixing.x, model_bytes(c));
         c->started = true;
+        c->missing_us = 0;
         c->sent = false;
         c->step = 0;
         c->progress_us = now;
@@ -397,7 +398,8 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
 static bool is_sound(const struct allreduce *c, const struct wire_round_protocol *m)
 {
     bool whole = m->word != WIRE_ROUND_PROTOCOL_RESULT || m->payload.n == model_bytes(c);
-    return whole && m->payload.n <= model_bytes(c) && m->round > 0
+    /* again() counts one attempt more than the latest one. */
+    return whole && m->payload.n <= model_bytes(c) && m->round > 0 && m->attempt < UINT32_MAX
            && m->round <= c->workshop->run.rounds;
 }
 
