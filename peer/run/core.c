@@ -660,7 +660,7 @@ const struct run_key run_core_keys[] = {
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
-     .help = "with --compress auto: target of the consensus distance during training, in units of the distance before mixing in a run without compression; a lower target sends more bytes",
+     .help = "with --compress auto: target of the consensus distance during training. The unit is the distance that models have after the local steps of a round in a run without compression. A lower target sends more bytes",
      .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto, which chooses the compressor by the consensus distance"},

@@ -194,7 +194,7 @@ void distance_bound_look(struct distance_bound *c, const struct edges *es, uint6
     if (near && !c->near)
         c->since = rounds;
     c->near = near;
-    MARK_IF(ended_apart(es), "distance_bound: a neighbour ended apart");
+    MARK_IF(ended_apart(es), "distance_bound: a neighbour ended outside the target");
     bool late = near && rounds - c->since >= DISTANCE_BOUND_ROUNDS;
     c->bound = near && (late || distance_bound_at_once(es)) ? bound : (double)INFINITY;
     if (late && !c->counts) {
