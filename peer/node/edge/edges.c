@@ -183,7 +183,10 @@ void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const ch
 
 bool edges_outdated(const struct edges *es)
 {
-    return es->view != members_view(es->env->members);
+    bool any = es->view != members_view(es->env->members);
+    for (size_t i = 0; i < es->n; i++)
+        any |= es->at[i]->aside && edges_gave_up(es, es->at[i]);
+    return any;
 }
 
 /* ---- which edges there are ---- */

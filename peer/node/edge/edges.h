@@ -213,7 +213,8 @@ void edges_begin(struct edges *es);
  * be called at every tick. */
 void edges_tick(struct edges *es);
 
-/* Returns whether the members have changed since the edges were chosen. */
+/* Returns whether the members have changed since the edges were chosen, or an edge that only the
+ * topology of training contains has to be dropped. */
 bool edges_outdated(const struct edges *es);
 /* Chooses the edges for the current members: adds new edges, and drops edges that the topology no
  * longer contains. Must not be called while a job runs. */

@@ -7,6 +7,10 @@
  * restored. A peer that closed such an edge could not know whether its neighbour has committed the
  * exchange. The two ends continue to send each other BEATs, so that peers in the consensus phase
  * stay in lock step with neighbours that still train.
+ *
+ * An edge that has not been open for SCHEDULE_LOST_US is dropped: a neighbour that was cut off may
+ * have dropped its end while this peer counted as dead, and then never opens the edge again. As long
+ * as one end holds a pending exchange, no averaging pass is exact.
  */
 #include "peer/node/edge/edges_state.h"
 
@@ -25,12 +29,18 @@ static bool is_vertex(const struct edges *es, const struct neighbour *b, size_t 
     return false;
 }
 
+bool edges_gave_up(const struct edges *es, const struct neighbour *b)
+{
+    return es->env->now_us - b->open_us > SCHEDULE_LOST_US;
+}
+
 void edges_set_aside(struct edges *es, size_t n_vertices)
 {
     bool changes = es->last && run_changes_graph(&es->workshop->run);
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        b->aside = changes && !b->wanted && is_vertex(es, b, n_vertices);
+        bool held = !b->wanted && is_vertex(es, b, n_vertices);
+        b->aside = changes && held && !edges_gave_up(es, b);
     }
 }
 
