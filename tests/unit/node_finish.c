@@ -746,6 +746,34 @@ static void test_abort_needs_members_that_more_mixing_helps(void **state)
     }
 }
 
+/* A member answers the ASK of a ballot while it stores its model, and freezes the model before the
+ * other answers arrive. The certificate would not cover this model, so the coordinator must ask
+ * again. */
+static void test_model_frozen_during_a_ballot(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct world w;
+        open_mixing(&w, 4);
+        w.rng = rng_stream(rng_key(seed, RNG_TEST, 5, 0));
+        w.peer[4].stores = true;
+        w.now_us += FINISH_MIXING_US;
+        update(&w, 0);
+        while (w.n_queue > 0) {
+            /* Peer 4 has answered the ASK when it has promised the ballot. */
+            if (finish_has_promised(w.peer[4].finish))
+                freeze(&w, 4, true);
+            deliver(&w);
+        }
+        assert_true(w.peer[4].frozen);
+        if (finish_certificate(w.peer[0].finish) == NULL)
+            coordinate(&w, FINISH_TAKEOVER_US);
+        assert_non_null(finish_certificate(w.peer[0].finish));
+        assert_int_equal(finish_count(finish_certificate(w.peer[0].finish), FINISH_WITHIN), 5);
+        close_world(&w);
+    }
+}
+
 /* A member that has ended outside the target has exited and no longer answers. The coordinator must
  * wait only FINISH_ANSWERS_US for such a member, which is shorter than its wait for members that
  * still mix. */
@@ -907,6 +935,7 @@ int main(void)
         cmocka_unit_test(test_overdue_members_abort_the_attempt),
         cmocka_unit_test(test_last_attempt_waits_for_members_that_mix),
         cmocka_unit_test(test_abort_needs_members_that_more_mixing_helps),
+        cmocka_unit_test(test_model_frozen_during_a_ballot),
         cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),
         cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_lost_promise_takes_the_vote),

@@ -35,7 +35,8 @@ enum {
     FLAG_WITHIN = 1,
     FLAG_VOTES = 2,
     FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
-    FLAG_ABSENT = 8   /* The member has not answered the ASK or PROPOSE. This flag is never sent. */
+    FLAG_ABSENT = 8,  /* The member has not answered the ASK or PROPOSE. This flag is never sent. */
+    FLAG_STORES = 16  /* The member no longer mixes, but its model is not stored and frozen yet. */
 };
 
 /* The wave (ASK or PROPOSE message that all peers pass on) in which this peer takes part. */
@@ -456,7 +457,7 @@ static void add_self(struct finish *f, const struct wire_finish *m)
         w->evidence = f->own;
     }
     if (!w->proposes)
-        flags |= add_mixing(f);
+        flags |= add_mixing(f) | (f->frozen || f->view.mixes ? 0 : FLAG_STORES);
     /* If the promise could not be stored, this peer must not report the proposal as accepted. */
     if (!w->proposes && (flags & FLAG_VOTES) != 0) {
         w->accepted = f->accepted;
@@ -821,6 +822,17 @@ static bool is_silent(const struct wave *w, const struct finish_member *m)
     return m->status == FINISH_OUTSIDE && (flags_of(w, m->key) & FLAG_ABSENT) != 0;
 }
 
+/* Returns whether the model of any member was frozen after the member had answered this wave. The
+ * coordinator should ask again, because the certificate would not cover this model. */
+static bool froze_meanwhile(const struct wave *w, const struct finish_proposal *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->member[i].status == FINISH_OUTSIDE
+            && (flags_of(w, p->member[i].key) & FLAG_STORES) != 0)
+            return true;
+    return false;
+}
+
 /* Returns whether any member has ended its run, but has not answered this wave (ASK or PROPOSE).
  * Its session may be lost only briefly, so the coordinator should ask again. */
 static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
@@ -865,7 +877,7 @@ static bool awaits_members(const struct finish *f, const struct finish_proposal 
     const struct wave *w = &f->wave;
     bool lacks = w->partial || lacks_answers(w, p);
     return !waited(f)
-           && (w->n_mixing > 0 || f->view.n_unfinished > 0
+           && (w->n_mixing > 0 || f->view.n_unfinished > 0 || froze_meanwhile(w, p)
                || (lacks && f->view.now_us - f->frozen_us <= FINISH_ANSWERS_US));
 }
 
