@@ -94,6 +94,29 @@ static void test_told_ever_more_seldom(void **state)
     lone_close(w);
 }
 
+/* A name has two addresses. No program listens at the first one, and the peer at the second one has
+ * another cluster key. The node must report the key, although the reasons alternate. */
+static void test_two_addresses(void **state)
+{
+    static const char *const addresses[] = {"10.7.7.1:7100", "10.7.7.2:7100"};
+    (void)state;
+    struct lone *w = alone(1);
+    for (int k = 0; k < 4; k++) {
+        struct node_event ev = {.type = NODE_RESOLVED, .resolved = {0, addresses, 2}};
+        lone_step(w, &ev);
+        for (int i = 0; i < 2; i++) {
+            ev = (struct node_event){.type = NODE_DIAL_FAILED,
+                                     .dial = {w->node->sessions->seeds[0].at[i].tag,
+                                              i == 0 ? NODE_WHY_REFUSED : NODE_WHY_CLOSED,
+                                              WIRE_VERSION, WIRE_VERSION}};
+            lone_step(w, &ev);
+        }
+        lone_run(w, SECOND);
+    }
+    assert_int_equal(lone_said(w, "same cluster key"), 1);
+    lone_close(w);
+}
+
 /* A dial that fails once may mean that the other peer is ending, so it is not reported as a wrong
  * cluster key. */
 static void test_once_is_no_sign(void **state)
@@ -209,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_reason_is_told),
         cmocka_unit_test(test_told_ever_more_seldom),
+        cmocka_unit_test(test_two_addresses),
         cmocka_unit_test(test_once_is_no_sign),
         cmocka_unit_test(test_both_ranges_are_told),
         cmocka_unit_test(test_in_company),

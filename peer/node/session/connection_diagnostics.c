@@ -83,6 +83,10 @@ static void entry_check(const struct connection_diagnostics_entry *e, int64_t no
 static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
 {
     struct connection_diagnostics_entry *e = &s->seek.at[seed];
+    /* A name may have several addresses, such as ::1 and 127.0.0.1 of localhost. A hearsay peer or
+     * another program answers at one of them, so failures of the others are not the cause. */
+    if (e->n > 0 && s->seeds[seed].n > 1 && is_wrong(e->why) && !is_wrong(why))
+        return;
     if (e->n == 0 || e->why != why)
         *e = (struct connection_diagnostics_entry){.why = why, .since_us = s->env->now_us};
     e->n++;
