@@ -1,6 +1,8 @@
 /* tests/explore/plan.h -- the plan of one exploration: a cluster, a run and its faults.
  *
- * A plan is drawn from a seed. Its text form can be read and edited:
+ * A plan is drawn from a seed. Its text form can be read and edited. The first lines of this
+ * example set the run. Each line that begins with "at" is a fault: start and duration in seconds,
+ * kind, and the peers that it affects.
  *
  *   peers 5
  *   topology ring

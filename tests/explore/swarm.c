@@ -4,14 +4,13 @@
  * In a plan with all features and all faults, one fault often hides the effect of another. Each
  * seed therefore omits about half of the features and half of the kinds of faults, and has the
  * remaining ones more often (swarm testing: Groce, Zhang, Eide, Chen, Regehr, ISSTA 2012). Each
- * seed also draws a place for its faults:
+ * seed also draws a place, which limits the times at which its faults begin:
  *
- *   place         time of a fault
- *   anywhere      uniform over the run
- *   the start     within 6 s of the beginning, in which the peers start and meet
- *   the joins     within 5 s after a peer started or was restarted
- *   the end       near or in the consensus phase. A run without faults measures the time of that phase
- */
+ *   anywhere:    uniform over the run.
+ *   the start:   within 6 s of the beginning, in which the peers start and meet.
+ *   the joins:   within 5 s after a peer started or was restarted.
+ *   the end:     near or in the consensus phase. A run without faults measures the time of
+ *                that phase. */
 #include "draw.h"
 
 #include "gossip/collectives/collective.h"
@@ -323,8 +322,8 @@ void draw_swarm(struct plan *p, uint64_t seed)
     if (s.place == PLACE_END)
         measure_end(&s, p);
     draw_faults(&s, p);
-    /* If the faults are not placed at the end of the run, half of the runs continue for at least 32
-     * s after the last fault, because some checks are made 30 s after it. */
+    /* Some checks are made 30 s after the last fault. Half of the runs therefore continue for at
+     * least 32 s after it. This does not apply to runs whose faults are placed at the end. */
     if (s.place != PLACE_END && plan_chance(&s.rng, 0.5))
         set_length(p, s.length_us + plan_end_us(p) + 32 * PLAN_SECOND);
 }

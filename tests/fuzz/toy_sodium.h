@@ -2,12 +2,12 @@
  *
  * The real primitives would stop the fuzzer at the first authentication tag, and take a third of a
  * millisecond per handshake. The program defines these functions itself, so the linker does not use
- * the library's:
+ * the library's. They do the following:
  *
- *   key agreement    xor, so that both ends agree; fails for a point of zeros (a low-order point)
- *   hashes           constant, but each byte of the input is read
- *   sealing          the text unchanged, then a tag: the number of the nonce and 15 zeros
- *   signatures       valid if the first byte is zero
+ *   key agreement:    xor, so that both ends agree; fails for a point of zeros (a low-order point).
+ *   hashes:           constant, but each byte of the input is read.
+ *   sealing:          the text unchanged, then a tag: the number of the nonce and 15 zeros.
+ *   signatures:       valid if the first byte is zero.
  *
  * A tag with another number, a signature with another first byte and every wrong length are still
  * refused. Inputs and outputs have the sizes that libsodium reads and writes. */

@@ -1,5 +1,5 @@
 /* tests/unit/node_lone_members.c -- tests of what a node sends about itself and about other
- * members, to which peers and how often, and of the run that it takes. */
+ * members, to which peers and how often. Also tested: which run a node takes from other peers. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
@@ -187,9 +187,9 @@ static void test_run_of_who_was_dialled(void **state)
     }
 }
 
-/* No edge opens to a peer that has announced another run. Either that peer will take the node's run
- * but has not announced that yet, or the node has taken the run of that peer, which may not know it
- * yet. */
+/* While two peers have announced different runs, no edge may open between them. Either the other
+ * peer will take the node's run and has not announced that yet, or the node has taken the run of
+ * the other peer. In the second case the other peer may not know that yet. */
 static void test_no_edge_before_one_run(void **state)
 {
     (void)state;

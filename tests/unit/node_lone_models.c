@@ -215,8 +215,8 @@ static void test_model_of_its_round(void **state)
     orders(w, 0, round);
     while (lone_progress(w).round + 1 < round)
         lone_run(w, LONE_STEP_US / 4);
-    /* The next local step belongs to the round whose model was requested. The model that is sent
-     * must not include this step. */
+    /* The next local step belongs to the requested round, but the model must be sent as it is
+     * before this step. From now on local steps change the model, so that the two models differ. */
     w->pull = 0.5f;
     lone_run(w, 5 * LONE_STEP_US);
     assert_int_equal(a->n_model, 1);

@@ -455,8 +455,8 @@ static void test_slow_trainer(void **state)
     assert_true(a->told_trained);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     uint32_t n = a->n_delta;
-    /* After all peers have finished training, the consensus phase lasts less than 1600 s. While a
-     * neighbour still trains, the phase must last longer. */
+    /* The consensus phase lasts less than 1600 s after all peers have finished training. Here a
+     * neighbour still trains, so the phase must last longer. */
     lone_run(w, 1600 * (int64_t)SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
     assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);

@@ -60,9 +60,9 @@ static void test_mismatch_is_said(void **state)
     lone_close(w);
 }
 
-/* The first delta of an epoch contains the whole change since the initial model of the run. At the
- * start of the run there is no change, so the codec of the run is used. After a reset the catch-up
- * codec is used. */
+/* The first delta of an epoch (a period between resets of an edge) contains the whole change since
+ * the initial model of the run. At the start of the run there is no change yet, so the codec of the
+ * run is used. After a reset the change is large, so the catch-up codec is used. */
 static void test_catch_up_codec(void **state)
 {
     (void)state;

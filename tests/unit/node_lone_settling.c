@@ -88,9 +88,10 @@ static void test_stall_waits_for_windows(void **state)
     stall_waits_for_windows(50);
 }
 
-/* With a mixer of updates, the replicas are sums of updates and not models when the consensus phase
- * begins. Mixing may then increase the distance, so the phase must continue until its second
- * measurement. The tag of a sketch contains the number of its measurement. */
+/* Mixer `average` exchanges updates, so its replicas are sums of updates and not models when the
+ * consensus phase begins. The first mixing may then increase the distance between models. The phase
+ * must therefore continue until its second measurement of the distance. The tag of a sketch
+ * contains the number of the measurement to which the sketch belongs. */
 static void test_replicas_that_lag(void **state)
 {
     (void)state;
@@ -138,8 +139,9 @@ static void test_codec_waits_for_the_other_end(void **state)
     run_to_phase(w, NODE_TRAINING);
     while (lone_progress(w).round < ROUNDS / 2)
         lone_run(w, LONE_STEP_US);
-    /* The neighbour announces steps that are too low by ROUNDS / 4. `ahead` is unsigned and added
-     * modulo 2^64, so this large value acts as -ROUNDS / 4. */
+    /* The neighbour announces steps that are ROUNDS / 4 below its real steps, as if it still
+     * trained. The field `ahead` is unsigned and is added modulo 2^64, so this large value acts as
+     * -ROUNDS / 4. */
     a->ahead = UINT64_MAX - ROUNDS / 4 + 1;
     run_to_phase(w, NODE_CONSENSUS);
     lone_run(w, 2 * SECOND);

@@ -1,7 +1,8 @@
-/* tests/unit/node_lone_world.h -- one real node. The test plays its neighbours, the actors.
+/* tests/unit/node_lone_world.h -- one real node. The test plays its neighbours, the actors. The
+ * node gets events and returns effects, and the time is simulated:
  *
  *        actor 0 --+
- *        actor 1 --+-- the node        events in, effects out, simulated time
+ *        actor 1 --+-- the node
  *           ...  --+
  *
  * An actor that `follows` behaves as an honest peer with the same model: it sends HELLO, opens its

@@ -40,8 +40,8 @@ static void the_slow_does_less(void **state)
         shortest = fmin(shortest, n * step_us[i]);
     }
     assert_int_equal(pace_steps(&p[3], AVERAGE, MOST), 2);
-    /* The times of a round still differ, because each peer does a whole number of local steps, and
-     * one step of the slow peer is long. */
+    /* The peers still need slightly different times for a round. Each peer does a whole number of
+     * local steps, and one step of the slow peer is long. */
     assert_true(shortest > 0.75 * longest);
     assert_true(fabs(sum / PEERS - AVERAGE) < 1);
     for (int k = 0; k < BEATS; k++) /* The peer that was slow is now as fast as the others. */

@@ -335,9 +335,9 @@ static void test_first(void **state)
     members_close(m);
 }
 
-/* A dead initial member must still count in the number of members after the table has dropped it. A
- * dropped member that had left must not count, and neither must a dropped member whose name another
- * member has taken. */
+/* The member table drops dead members after some time. A dropped initial member must still count in
+ * the number of members. There are two exceptions: a dropped member that had left, and a dropped
+ * member whose name another member has taken. */
 static void test_dropped(void **state)
 {
     (void)state;

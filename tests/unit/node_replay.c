@@ -54,8 +54,8 @@ static void the_last_are_known(void **state)
     }
 }
 
-/* The last REPLAY_EACH messages are certainly known. A message is forgotten at the latest after 2 *
- * REPLAY_EACH further messages, so the memory is limited. */
+/* The replay filter must recognise each of the last REPLAY_EACH handshake messages. It must forget
+ * a message after at most 2 * REPLAY_EACH further messages, because its memory is limited. */
 static void the_oldest_are_forgotten(void **state)
 {
     (void)state;

@@ -254,8 +254,9 @@ static void test_two_peers(void **state)
     env.now_us += 60 * SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    /* The neighbour is silent, but may continue to train. After 1 s it can have done 800 rounds.
-     * After another 60 s it can have done all rounds up to FAR. */
+    /* The neighbour is silent, but may continue to train. The rounds that it can have done
+     * meanwhile limit the claims that are believed: 800 rounds after 1 s, and every round up to FAR
+     * after another 60 s. */
     env.now_us += SECOND;
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT + lead + 800);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);

@@ -234,8 +234,8 @@ static void useless_flags_are_refused(void **state)
         set(&f, bad[i][0], bad[i][1]);
         set(&alone, bad[i][0], bad[i][1]);
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
-        /* Only the first 16 characters are compared, because the text after "only with" varies, for
-         * example "--norm: only with a --model that ...". */
+        /* Only the first 16 characters of the error message are compared. The text after "only
+         * with" varies, for example "--norm: only with a --model that ...". */
         assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
         assert_memory_equal(&r, &untouched, sizeof r);
         assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
@@ -291,8 +291,8 @@ static void orphans_may_join(void **state)
         assert_true(strncmp(error, want, strlen(want)) == 0);
         snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
         assert_non_null(strstr(error, want));
-        /* A flag is no orphan (a flag without the flag on which it depends) if that other flag is
-         * given, even with a wrong value. */
+        /* A flag without the flag on which it depends is called an orphan. If that other flag is
+         * given, even with a wrong value, the flag is not an orphan. */
         set(&f, own[i][2], own[i][4]);
         assert_false(run_flags_orphan(&f, why));
     }

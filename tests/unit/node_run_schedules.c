@@ -10,9 +10,10 @@ static void momentum_is_of_a_kind(void **state)
     static const struct
     {
         const char *flags[4][2];
-        /* Text that the error message must contain with the momentum kinds qg, decentlam, averaged
-         * and tracking. NULL: the flags are accepted. `exchanged` is for averaged, and also for
-         * tracking if the field tracking is NULL. */
+        /* Text that the error message must contain, by momentum kind: the fields qg, decentlam and
+         * tracking are for the kinds of these names, and `exchanged` is for the kind averaged.
+         * NULL: the flags are accepted. If tracking is NULL, `exchanged` is also for the kind
+         * tracking. */
         const char *qg, *decentlam, *exchanged, *tracking;
     } rows[] = {
         {{{"seed", "1"}}, NULL, NULL, NULL, NULL},
@@ -343,8 +344,9 @@ static void learners_are_several(void **state)
     }
 }
 
-/* Combinations of --post-local N and --one-step-last N, with which the first or last N rounds have
- * one local step each, with other flags. Also checks the number of local steps. */
+/* Tests which values --post-local N and --one-step-last N accept, also together with other flags.
+ * The flags give the first or the last N rounds one local step each. Also checks the number of
+ * local steps of the run. */
 static void rounds_of_one_step(void **state)
 {
     static const struct

@@ -12,9 +12,9 @@
 
 enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
 
-/* Functions that make a neighbour for a test. at(): in the given step. ready(): in this step and
- * with a complete exchange. settled(): with this hop count of the consensus phase. lost(): with a
- * lost session. */
+/* Functions that return a neighbour for a test. at(): a neighbour in step `beat`. ready(): in step
+ * `beat`, with a complete exchange. settled(): as ready(), with the hop count `hops` of the
+ * consensus phase. lost(): a neighbour whose session is lost. */
 static struct schedule_edge at(uint64_t beat)
 {
     return (struct schedule_edge){
@@ -331,7 +331,8 @@ static void test_training_ends(void **state)
 }
 
 /* The hop count (`settled`) of a peer is the number of hops within which all members are known to
- * be under the target. The consensus phase ends when it exceeds the eccentricity of the peer. */
+ * have a consensus distance under the target. The consensus phase ends when the hop count exceeds
+ * the eccentricity of the peer, which is the number of hops to the farthest member. */
 static void test_settled_by_hops(void **state)
 {
     static const struct
@@ -367,8 +368,9 @@ static void test_settled_without_the_stuck(void **state)
     assert_int_equal(schedule_settled(&v), 4);
 }
 
-/* An exchange that began before this peer came under the target (`old`) may move the model away
- * from the mean again. The hop count is therefore 0 until that exchange is done. */
+/* An exchange that began before this peer's consensus distance came under the target (`old`) may
+ * move the model away from the mean again. The hop count is therefore 0 until that exchange is
+ * done. */
 static void test_settled_after_what_is_old(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 5), settled(150, 5)};
@@ -379,8 +381,8 @@ static void test_settled_after_what_is_old(void **state)
     e[0].old = true;
     assert_int_equal(schedule_settled(&v), 0);
     assert_false(schedule_next(&v).drain);
-    /* An exchange began before this peer came under the target. If the worker of the neighbour
-     * hangs, this peer does not wait for that exchange. */
+    /* The exchange `old` began before this peer's consensus distance came under the target. If the
+     * neighbour's worker hangs, this peer does not wait for that exchange. */
     e[0].busy_us = LIMIT + 1;
     assert_int_equal(schedule_settled(&v), 6);
 }

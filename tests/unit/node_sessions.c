@@ -108,10 +108,10 @@ static struct record answer(uint64_t age_ms)
     return r;
 }
 
-/* Another process has the node's identity. If the node started later than that process, the node
- * ends at once. The node answers the process, but sends no LEFT record, which would remove both. If
- * the node started earlier, it reports the duplicate identity at most once a minute, and
- * continues. */
+/* Another process has the node's identity. The node answers that process with its own record. If
+ * the node started later, it then ends at once, without a LEFT record: with the same identity, that
+ * record would also remove the other process. If the node started earlier, it continues, and
+ * reports the duplicate identity at most once a minute. */
 static void test_a_clone_of_us(void **state)
 {
     struct wire_message m;

@@ -35,8 +35,9 @@ static struct verdict judged(const struct verdict_facts *f, enum verdict_kind ki
     return o;
 }
 
-/* The first row of the table of verdicts that fits the facts decides. This test adds facts of the
- * rows from the last to the first, so each added fact must change the verdict. */
+/* A table of verdicts decides: the first of its rows whose condition fits the facts gives the
+ * verdict. This test adds the facts for one row after another, from the last row to the first. Each
+ * added fact must therefore change the verdict. */
 static void test_order(void **state)
 {
     struct verdict_facts f = good;
@@ -360,8 +361,9 @@ static void test_peers_added_up(void **state)
     assert_int_equal(all.n_members, 13);
 }
 
-/* If no peer learnt anything, the text contains a warning, and the verdict is consensus
- * nevertheless. If one peer learnt something, there is no warning, because all models are equal. */
+/* If no peer learnt anything, the verdict is consensus, but its text contains a warning. If at
+ * least one peer learnt something, there must be no warning: after consensus all peers have the
+ * same model. */
 static void test_nothing_learnt(void **state)
 {
     struct verdict_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};

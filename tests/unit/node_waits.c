@@ -116,8 +116,8 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
-/* When its own model is final, the node reports that it waits for the other peers. While the node
- * still evaluates its model, it does not report that. */
+/* When the node's own model is final, the node reports that it waits for the other peers. It does
+ * not report that while it still evaluates its model. */
 static void test_others(void **state)
 {
     (void)state;

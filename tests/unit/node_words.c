@@ -69,8 +69,8 @@ static void test_rows(void **state)
     assert_string_equal(t.text, expected);
 }
 
-/* Each key of a run appears once. The completions of a key are its choices, and the word that it
- * accepts instead of a number, such as "auto". */
+/* The list for shell completion must have each key of a run once. The completions of a key are its
+ * choices, and the word that it accepts instead of a number, such as "auto". */
 static void test_keys(void **state)
 {
     (void)state;

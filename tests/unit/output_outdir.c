@@ -310,8 +310,8 @@ static void test_fresh(void **state)
     outdir_close(&d);
 }
 
-/* Files of a run are moved even if the directory has no run.txt. Only a command with several peers
- * moves the directories of peers. */
+/* outdir_move_old_run() must move the files of an old run to old.N even if the directory has no
+ * run.txt. The directories of peers (peer-0) are moved only for a command with several peers. */
 static void test_fresh_foreign(void **state)
 {
     (void)state;

@@ -133,9 +133,9 @@ static void nobody_lies(void **state)
 
 /* ---- as few neighbours as B allows ---- */
 
-/* Eight peers have four neighbours each, and one peer is Byzantine. If it is detected, the three
- * other neighbours of a peer are enough. If not, the consensus phase must still bring the honest
- * peers together within 300 rounds. */
+/* Eight peers have four neighbours each, and one of the eight is Byzantine. If the Byzantine peer
+ * is detected, its neighbours can mix with their three other neighbours. If it is not detected, the
+ * consensus phase must still bring the honest peers together within 300 rounds. */
 static void the_smallest_graph_is_enough(void **state)
 {
     static const char *const attacks[] = {"huge:5", "nan:5", "push:5", "dissensus:5"};

@@ -1,6 +1,6 @@
-/* tests/unit/sim_averaged_momentum.c -- the momentum `averaged` in simulated nodes. Momentum and
- * models must follow the textbook in every round, and no codec or lost session may change the mean
- * momentum. Also tested: a death and a return. */
+/* tests/unit/sim_averaged_momentum.c -- the momentum kind `averaged` in simulated nodes. Momentum
+ * and models must follow the textbook in every round, and no codec or lost session may change the
+ * mean momentum. Also tested: a peer that dies and returns. */
 #include "nn/train/averaged_momentum.h"
 #include "sim_rig.h"
 

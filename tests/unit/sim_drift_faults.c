@@ -290,15 +290,16 @@ static void test_cuts(void **state)
     static const struct
     {
         double rate;
-        /* Least number of published drifts that must be compared with the exact drift. ring, torus:
-         * in lock step. async: on a ring without lock step. */
+        /* Number of published drifts that the test must at least compare with the exact drift. The
+         * fields `ring` and `torus` apply to these graphs in lock step. `async` applies to a ring
+         * without lock step. */
         uint32_t ring, torus, async;
     } table[] = {
         {0, 100, 100, 20},
         {0.001, 200, 150, 20},
         {0.01, 200, 150, 15},
-        /* `async` is 0, so no drift is required: without lock step, a measurement takes too long at
-         * this cut rate to describe the models at one time. */
+        /* At this rate of lost sessions, no drift is required without lock step (`async` is 0). A
+         * measurement then takes so long that it does not describe the models at one time. */
         {0.05, 150, 100, 0},
         {0.3, 20, 20, 0},
     };

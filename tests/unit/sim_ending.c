@@ -13,8 +13,8 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-/* Sets a quorum timeout of 1 s, after which a last peer continues alone, and a straggler timeout of
- * 2 s, after which a hung peer is no longer waited for. */
+/* Sets a quorum timeout of 1 s, after which a peer without a quorum continues alone. Sets a
+ * straggler timeout of 2 s, after which the others no longer wait for a peer whose worker hangs. */
 static void impatient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;

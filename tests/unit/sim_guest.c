@@ -170,8 +170,9 @@ static void test_ring_is_its_matrix(void **state)
     assert_true(n_mixed >= PEERS * (ROUNDS - 1));
 }
 
-/* With gradient steps and lost sessions, edges are reset or resend deltas. struct mixing does each
- * exchange at both ends or at neither, and must thus keep the mean with this mixer, too. */
+/* Lost sessions make edges reset or resend deltas, while gradient steps change the models. struct
+ * mixing does each exchange at both ends or at neither. The mean must therefore be kept with this
+ * plug-in mixer, too. */
 static void test_cut_sessions(void **state)
 {
     (void)state;

@@ -524,8 +524,8 @@ static void test_other_kind(void **state)
     assert_true(run_text_is_of_other_trainer(&other, text, n, found, &expected));
     assert_string_equal(found, "begin");
     assert_string_equal(expected, "zeal");
-    /* The run description `text` has the keys of the trainer `layout_keys`, so this trainer does
-     * not take it for the run of another trainer. */
+    /* The run description `text` has the keys of the trainer `layout_keys`. Compared with this
+     * trainer, the description must not count as the run of another trainer. */
     assert_false(run_text_is_of_other_trainer(&layout_keys, text, n, found, &expected));
     assert_false(run_text_is_of_other_trainer(NULL, text, n, found, &expected));
     /* `topology` is a run key that belongs to no trainer. */

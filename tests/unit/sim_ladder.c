@@ -56,8 +56,9 @@ static void all_ended_well(const struct rig *r)
         assert_int_equal(rig_progress(r, i).resets, 0);
 }
 
-/* A small model begins at a dense codec level. With a small target of the drift it must stay dense.
- * With a large target it must go down, level by level. (gossip_codec_levels tests the way up.) */
+/* A small model begins at a dense codec level. With a small drift target the level must stay dense.
+ * With a large drift target the level must go down, one level at a time. (gossip_codec_levels tests
+ * how the level goes up.) */
 static void test_up_and_down(void **state)
 {
     static const double target[] = {0.3, 20};

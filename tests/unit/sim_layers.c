@@ -218,9 +218,9 @@ static double round_steps(enum run_overlap overlap, uint32_t local_steps, double
     return us / (double)r.config.step_us;
 }
 
-/* With --overlap layer, the time of half a local step, and no more, must be saved by sending during
- * local steps, however many local steps a round has. The simulator assumes that fragments are ready
- * when the second half of the last step begins. */
+/* With --overlap layer, a round must take about half a local step less than without overlap, for
+ * any number of local steps. The reason is that the simulator reports the first fragments as ready
+ * when the second half of the last local step begins. */
 static void half_a_step_is_hidden(void **state)
 {
     static const struct

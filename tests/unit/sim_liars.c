@@ -25,8 +25,8 @@ static void open_with(struct rig *r, uint32_t n, const char *topology, const cha
     rig_run(r, UINT64_MAX);
 }
 
-/* Checks that the honest peers did every round and ended with `code`, after at most `settling`
- * rounds of the consensus phase and with at most this relative drift. */
+/* Checks that the honest peers did every round and ended with exit code `code`. The consensus phase
+ * may have at most `settling` rounds, and the relative drift may be at most `drift` at the end. */
 static void honest_ended(const struct rig *r, int code, double drift, uint64_t settling)
 {
     struct consensus c;

@@ -15,8 +15,8 @@ static void rig_average(struct rig *r, uint32_t n, const char *topology, const c
     r->config.run.error_feedback = memory;
     r->config.run.rounds = 1500;
     r->config.run.final_drift = 1e-3;
-    /* eta is small, because error feedback delays an entry by about 1 / share rounds if the codec
-     * sends this share of all entries. */
+    /* The step size eta is small, because error feedback delays updates. If the codec sends the
+     * share s of all entries, an entry is delayed by about 1 / s rounds. */
     r->eta = 0.01f;
 }
 
@@ -90,8 +90,8 @@ static uint32_t n_corrected(const struct rig *r)
 
 /* If the models are equal already, the consensus phase only has to measure that. If they certainly
  * differ, the phase moves the models together without waiting for an estimate of their distance.
- * The target of the last row is below rounding errors, so that the distance of even equal models
- * exceeds it. */
+ * The last row has a target that is smaller than rounding errors, so even equal models do not reach
+ * it. */
 static void test_last_phase(void **state)
 {
     static const struct
@@ -120,9 +120,9 @@ static void test_last_phase(void **state)
     }
 }
 
-/* Rarely a session is cut, and one edge misses a delta. The models of the edge's two ends then
- * differ, and the last measurement of the drift may not show this. Either all peers or none must
- * begin to move models together, because one peer alone cannot. */
+/* Sometimes a session is cut and one edge misses a delta, so that the models of its two ends
+ * differ. The last measurement of the drift may not show this. In the consensus phase a single peer
+ * cannot move the models together, so either all peers must begin to do this, or none. */
 static void test_last_phase_with_cuts(void **state)
 {
     uint32_t n_equal = 0, n_apart = 0;

@@ -68,8 +68,8 @@ static void rig_outer(struct rig *r, uint32_t n, const char *topology, const cha
 /* ---- the mean follows the closed recursion ---- */
 
 /* Checks that the mean x of the models follows DiLoCo's recursion. All losses have the same
- * curvature, so the mean local update D depends on x only: D = -share (x - c), where c is the mean
- * of the optima. */
+ * curvature, so the mean local update D depends on x only: D = -share (x - c). Here c is the mean
+ * of the optima, and `share` is the part of the way to c that the local steps of a round cover. */
 static void follows_diloco(const struct rig *r, const char *what)
 {
     double share = 1 - pow(1 - (double)r->eta, STEPS), worst = 0, far = 0;
@@ -280,14 +280,14 @@ enum { JOINER = PEERS, JOIN_DIM = 40 * 1000, ALL = PEERS + 1 };
 
 static const struct rig *joined;
 static uint64_t first_round; /* Round of the joiner's first local steps. */
-/* Squared norm |u|^2 of the outer momentum at the joiner's first local steps: of the joiner, and
- * the mean over the others. */
+/* Squared norm |u|^2 of the outer momentum u, at the time of the joiner's first local steps.
+ * joiner_u2: of the joiner. donors_u2: mean over the other peers. */
 static double joiner_u2, donors_u2;
-/* Squared distance of the outer momentum u from the mean u of the other peers: of the joiner, and
- * the mean over the others. */
+/* Squared distance of a peer's outer momentum u from the mean u of all peers but the joiner.
+ * joiner_dist2: of the joiner. donors_dist2: mean over the other peers. */
 static double joiner_dist2, donors_dist2;
-/* Factor by which the pieces of the outer momentum u are multiplied on their way to the joiner. 1:
- * they are unchanged. */
+/* Factor by which the test multiplies the pieces of the outer momentum u that are sent to the
+ * joiner. 1: the pieces arrive unchanged. */
 static float lie;
 static uint64_t n_outer_pieces;
 

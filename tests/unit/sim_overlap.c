@@ -49,8 +49,8 @@ static double round_steps(uint32_t overlap, uint32_t local_steps, int64_t latenc
 }
 
 /* With overlap, a round takes as long as its local steps or the transfer of its delta, whichever is
- * longer. With sessions the simulator adds a quarter of a step before the local steps. Without
- * overlap, a round takes as long as local steps and transfer together. */
+ * longer. Without overlap, a round takes the sum of both times. In a network with sessions, the
+ * simulated job that mixes models takes another quarter of a local step. */
 static void rounds_take_the_longer(void **state)
 {
     static const struct
@@ -210,8 +210,8 @@ enum { SAMPLES = 5 };
 
 static uint64_t n_evaluated, n_held_up;
 
-/* Counts all evaluations of the model. Counts separately the evaluations in a job that also commits
- * an exchange, because neighbours wait for such a job. */
+/* Counts in `n_evaluated` all evaluations of the model. Counts in `n_held_up` those in a job that
+ * also commits an exchange. Such an evaluation delays the next delta, for which neighbours wait. */
 static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
 {
     struct rig_peer *p = self;

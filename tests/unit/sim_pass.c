@@ -81,8 +81,9 @@ static void bounds_hold(const struct rig *r)
     }
 }
 
-/* Returns whether the models must still have the mean of the optima c_i. The mean may differ if a
- * peer joined late with the model of its neighbours, skipped a round, or distrusted a neighbour. */
+/* Returns whether the mean of the models must still be the mean of the optima c_i. The mean may
+ * differ if a peer joined late with the model of its neighbours, skipped a round, or distrusted a
+ * neighbour. */
 static bool all_began(const struct rig *r)
 {
     bool all = true;
@@ -128,9 +129,9 @@ static void run_looking_at_passes(struct rig *r)
 
 /* ---- without faults ---- */
 
-/* Checks the number of rounds of the consensus phase. The phase has one round for exchanges that
- * are under way, and then the rounds of an averaging pass. At most as many rounds as a pass has
- * follow until all peers know that the pass was exact. */
+/* Checks the number of rounds of the consensus phase. The first round completes exchanges that are
+ * under way. The next `pass` rounds are an exact averaging pass. The phase may then take `pass`
+ * more rounds, until all peers know that the pass was exact. */
 static void ends_after_a_pass(struct rig *r, const char *last)
 {
     uint32_t n = r->config.n_peers, pass = rounds_of_pass(last, n), most = 0;

@@ -8,8 +8,9 @@
 #include "sim_rig.h"
 #include "test_share.h"
 
-/* SEEDS: number of seeds for each plan. TOLD: the same for runs whose peers are asked to stop while
- * others resume. test_share.h says which seeds run. */
+/* SEEDS: number of seeds for each plan. TOLD: number of seeds for each plan in which the peers are
+ * asked to stop while some of them still resume. test_share.h says which of the seeds a test
+ * runs. */
 enum { SEEDS = 33, TOLD = 14 };
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
 

@@ -105,8 +105,8 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint
     if (++r->count[slot] < n - r->lost)
         return;
     r->count[slot] = 0;
-    /* Moves the last model to the place of the dead peer's model, because the error does not depend
-     * on the order of the models. */
+    /* The error does not depend on the order of the models. The last model is therefore moved to
+     * the place of the dead peer's model, so that the others are contiguous. */
     if (r->lost) {
         memmove(at + r->dead * r->dim, at + (n - 1) * r->dim, r->dim * sizeof *x);
         n--;

@@ -1,6 +1,6 @@
 /* tests/unit/sim_round_momentum.c -- quasi-global and DecentLaM momentum in simulated nodes. With
  * different mixers, the distance of the models equals that of a textbook computation in every
- * round. Also tested are lossy codecs, lost sessions, a death and a return. */
+ * round. Also tested: lossy codecs, lost sessions, and a peer that dies and returns. */
 #include "gossip/mixers/mixer.h"
 #include "nn/train/decentlam.h"
 #include "nn/train/quasi_global.h"
@@ -186,8 +186,9 @@ static double distance2(const char *topology, const char *codec, uint32_t n_step
     return sum;
 }
 
-/* The codecs that are allowed with a kind of momentum do not increase the distance between models.
- * With a coarser codec the models diverge if the kind needs constant mixing. */
+/* For each kind of momentum, the codecs that a run description allows must not increase the
+ * distance between models. Some kinds need a constant mixing matrix, and with these kinds a coarser
+ * codec would make the models diverge. */
 static void test_codecs(void **state)
 {
     (void)state;

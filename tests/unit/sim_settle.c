@@ -3,8 +3,8 @@
 #include "test_share.h"
 
 /* Tests consensus phases in which each round reduces the distance of the models by only about 2 %.
- * A phase that ends one round too early then misses the target. The exact distance must be under
- * the target, but not far under it, because then the phase should have ended earlier. */
+ * If the phase ends one round too early, the distance is still over the target. If it is far under
+ * the target, the phase has ended too late. The exact distance must be neither. */
 static void slow_end(const char *topology, uint32_t n, double gamma, double target)
 {
     struct rig r;

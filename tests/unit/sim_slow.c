@@ -1,5 +1,5 @@
-/* tests/unit/sim_slow.c -- links so slow that one message takes longer than a peer may be silent,
- * or longer than its worker may take for a job.
+/* tests/unit/sim_slow.c -- links so slow that the transfer of one message takes longer than the
+ * limit for the silence of a peer, or than the limit for a job of its worker.
  *
  * A peer that is sending or receiving a message is neither dead nor stuck. */
 #include "tests/unit/sim_rig.h"

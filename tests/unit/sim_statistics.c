@@ -40,8 +40,8 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
 }
 
 /* Runs a cluster in which nearly a third of the deltas are lost with their sessions. After each
- * simulated event, counts the statistics of all peers that have a pending change. Returns the sum
- * of these counts. */
+ * simulated event, counts the statistics (of all peers) for which a change is pending, that is, not
+ * yet applied. Returns the sum of these counts. */
 static uint64_t cut(const char *topology, const char *compress, enum run_policy policy,
                     uint64_t seed)
 {
@@ -83,8 +83,9 @@ static uint64_t cut(const char *topology, const char *compress, enum run_policy 
                   topology, compress, policy == RUN_SYNC ? "sync " : "async",
                   (unsigned long long)exchanges / 2, trained, beside, c.trained.relative,
                   c.statistics.relative, (double)r.lowest, (unsigned long long)n_owed);
-    /* The last exchange may be done at one end only. Its effect is small, because the models are
-     * close to each other at that time. */
+    /* The sums may differ from the expected ones by a little, because the last exchange may be done
+     * at one end only. Its effect is small, because the models are close to each other at that
+     * time. */
     if (!(trained <= 3e-5 && beside <= 3e-5))
         fail_msg("the means have moved by %g and %g", trained, beside);
     if (!(c.trained.relative <= 2e-4 && c.statistics.relative <= 5e-3))
@@ -127,8 +128,9 @@ static void train(struct rig *r, const char *compress, size_t n_statistics)
     assert_true(r->n_errors == ROUNDS);
 }
 
-/* Statistics are 10,000 times as large as the weights, and as far apart. The weights and the
- * estimated drift must equal the ones of a run without statistics, bit for bit. */
+/* The running statistics are 10,000 times as large as the weights, and so are their differences
+ * between peers. Weights and estimated drift must nevertheless equal those of a run without
+ * statistics, bit for bit. */
 static void test_estimate(void **state)
 {
     static const char *const specs[] = {"topk:0.05", "qsgd:4"};

@@ -1,7 +1,7 @@
 /* tests/unit/sim_tracking_momentum.c -- Momentum Tracking in simulated nodes. Models and
  * corrections must follow the textbook in every round. The sum of the corrections must stay 0 with
- * any codec, lost sessions, a rollback, a death, a return and a restart. Peers with different data
- * must reach the minimum of their mean loss at a constant learning rate. */
+ * any codec, lost sessions, a rollback, a restart, and a peer that dies and returns. Peers with
+ * different data must reach the minimum of their mean loss at a constant learning rate. */
 #include "nn/math/state.h"
 #include "nn/train/tracking_momentum.h"
 #include "sim_rig.h"
@@ -243,8 +243,9 @@ static void test_textbook(void **state)
 
 /* ---- the mean, with any codec and with lost sessions ---- */
 
-/* All peers have the same curvature. If the mean of the corrections is 0, the mean of the models is
- * therefore the model of one peer with plain momentum, whose optimum is the mean of the optima. */
+/* Checks that the mean of the corrections is 0, and that the mean of the models equals the model of
+ * a single peer with plain momentum. The optimum of that peer is the mean of all optima. The two
+ * are equal because all losses have the same curvature. */
 static void mean_follows(const char *topology, const char *codec, double cut_rate)
 {
     struct rig r;

@@ -88,8 +88,8 @@ static void a_tiny_threshold_changes_no_bit(void **state)
     assert_memory_equal(off.model, on.model, sizeof off.model);
 }
 
-/* With a huge threshold, each peer must send values only in the first delta of each edge. The
- * consensus phase ignores the trigger, and must bring the models together. */
+/* With a huge threshold of the event trigger, each peer must send values only in the first delta of
+ * each edge. The consensus phase ignores the trigger, and must bring the models together. */
 static void a_huge_threshold_leaves_all_training_deltas_empty(void **state)
 {
     (void)state;

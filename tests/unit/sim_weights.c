@@ -1,7 +1,8 @@
 /* tests/unit/sim_weights.c -- compressed exchange while mixing weights change.
  *
- * Replicas belong to an edge, and no sum over neighbours with old weights is kept. The mean of the
- * remaining peers must therefore stay the same. */
+ * The mean of the remaining peers must stay the same when a peer dies, although all weights may
+ * change. This holds because each edge has replicas of its own: no peer stores a sum over
+ * neighbours, which would contain old weights. */
 #include "sim_rig.h"
 
 enum { PEERS = 8, DEAD = 5, DIM = 300, ROUNDS = 400, SECOND = 1000 * 1000 };

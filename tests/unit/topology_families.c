@@ -279,9 +279,9 @@ static void test_er(void **state)
     graph_close(&g);
 }
 
-/* Components of the random graph are joined by as few edges as possible. Here almost no pair is
- * drawn as an edge, so the graph is a tree. A random recursive tree of 300 vertices has a depth of
- * about 20. */
+/* If a random graph has several components, as few edges as possible are added to connect it. Here
+ * almost no pair is drawn as an edge, so the graph is a tree. A random recursive tree of 300
+ * vertices has a depth of about 20, so the diameter must be less than 60. */
 static void test_joined(void **state)
 {
     (void)state;
@@ -303,8 +303,9 @@ static void test_small_world(void **state)
     struct graph g = build("small-world", 1000, SEED);
     for (uint32_t v = 0; v < 1000; v++)
         stayed += has_edge(&g, v, (v + 1) % 1000) + has_edge(&g, v, (v + 2) % 1000);
-    /* A rewired end of an edge may be drawn at the vertex that it had before, and then counts as
-     * not rewired. The upper bound of `stayed` is therefore larger by 8. */
+    /* `stayed` counts the ends of edges that are still on the ring. A rewired end may be drawn at
+     * the vertex that it had before, and then counts as not rewired. The upper bound is therefore
+     * larger by 8. */
     assert_in_range(stayed, 1800 - 67, 1800 + 67 + 8);
     assert_int_equal(n_edges(&g), 2000);
     /* Before edges are rewired, this ring has the diameter 250. */
@@ -350,8 +351,9 @@ static void test_momentum(void **state)
         double m = spectrum_momentum(&s);
         double worst = fmax(root_of(s.lambda_2, m), root_of(s.lambda_n, m));
         assert_true(m >= 0 && m < 1);
-        /* At the best momentum, the quadratic equation that root_of() solves has two equal roots. A
-         * rounding error of 1e-16 under the square root then becomes 1e-8. */
+        /* At the best momentum, the quadratic equation that root_of() solves has two equal roots:
+         * the value under its square root is 0. A rounding error of 1e-16 in this value changes the
+         * root by 1e-8. */
         if (!(fabs(worst - sqrt(m)) <= 1e-7))
             fail_msg("%s, n = %u: %.12g, want %.12g", known[i].spec, known[i].n, worst, sqrt(m));
         for (double other = 0; other < 1; other += 1.0 / 64)

@@ -57,8 +57,9 @@ static u128 gcd(u128 a, u128 b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* Returns D, the product over all rounds of the common denominator of the round's weights. 0: D n
- * is not less than the product of the primes. */
+/* Returns D, the product over all rounds of the common denominator of the round's weights. Returns
+ * 0 if D times the number of peers is too large for the test, which computes modulo two primes: it
+ * must be less than the product of these primes. */
 static u128 denominator(const struct round_schedule *r)
 {
     u128 limit = (u128)primes[0] * primes[1], all = 1;

@@ -52,10 +52,12 @@ static void test_pairs(void **state)
 }
 
 /* In a torus of 2 rows, the peers above and below a peer are the same peer, which counts once. All
- * vertices of a torus of R x C have the same degree d, all weights are 1 / (1 + d), and the
- * eigenvalues for a < R and b < C are
+ * vertices of a torus of R x C have the same degree d, and all weights are 1 / (1 + d). For a < R
+ * and b < C there is the eigenvalue
  *
- *   (1 + s_R(a) + s_C(b)) / (1 + d),   s_2(a) = cos(pi a),  s_C(b) = 2 cos(2 pi b / C), C >= 3 */
+ *   (1 + s_R(a) + s_C(b)) / (1 + d),
+ *
+ * with s_2(a) = cos(pi a), and s_C(b) = 2 cos(2 pi b / C) for C >= 3. */
 static void side_two(const char *spec, uint32_t cols)
 {
     struct graph g;

@@ -121,8 +121,8 @@ static void test_messages_in_words(void **state)
     trace_close(t);
 }
 
-/* A delta that directly follows the previous one is left out of the trace. A repeated delta, a gap
- * and a new epoch are not. */
+/* The trace leaves out a delta that directly follows the previous one in its epoch. A repeated
+ * delta, a delta after a gap, and the first delta of a new epoch each get a line. */
 static void test_repetitions_are_left_out(void **state)
 {
     struct trace *t;

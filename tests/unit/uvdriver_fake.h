@@ -245,8 +245,8 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     f->config.note = fake_note;
     f->config.link.connect_ms = f->config.link.handshake_ms = FAKE_GENEROUS_MS;
     f->config.link.drain_ms = FAKE_GENEROUS_MS;
-    /* 0 turns off the filter for connection attempts (SYN), which would drop some of them: tests
-     * connect at a high rate and count the accepted connections. */
+    /* Value 0 turns off the filter for connection attempts (SYN packets). The filter would drop
+     * some of them, because tests connect at a high rate and count the accepted connections. */
     f->config.accept.sieve.per_s = 0;
     assert_int_equal(uv_resolve_numeric("127.0.0.1:0", &f->config.listen), 0);
 }

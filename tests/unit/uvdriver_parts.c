@@ -394,8 +394,8 @@ static void test_observer(void **state)
     assert_false(uv_client_wait(c, 1, never));
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
     wait_until(c, client_is_up);
-    /* The session has neither a timer nor a message that could end a poll. A poll after the
-     * deadline would therefore block. */
+    /* A wait of 0 ms must return at once. The session has no timer and no message that could wake
+     * the event loop, so a loop that polls after the deadline would block forever. */
     assert_false(uv_client_wait(c, 0, never));
     uv_client_send(c, seen_session, ask, wire_put_status_req(ask, sizeof ask));
     wait_until(c, client_done);

@@ -62,8 +62,9 @@ static void test_each_address_pays_for_itself(void **state)
     rate_limit_init(&c, &limits, 2, 0);
     assert_in_range(welcome(&c, &flood, 1000, 0), 119, 121);
     assert_true(rate_limit_is_thick(&c, 999));
-    /* Connections from all addresses together exceed their total rate, and all come at the same
-     * moment. Each address is therefore limited to its own burst. */
+    /* All addresses together exceed the total rate, so the limits per address apply. All
+     * connections come at the same moment, so each address can open as many as its burst, and no
+     * more. */
     uint32_t n_far = 0, n_near = 0;
     for (int i = 0; i < 40; i++) {
         n_far += rate_limit_knock(&c, &far, 999) == RATE_LIMIT_WELCOME;
@@ -201,8 +202,9 @@ static void crowd_at_once(void)
     fake_open(&b);
 }
 
-/* If an address is over its rate, its connection is refused unless the first message has already
- * arrived. A peer with the cluster key must be able to connect from that address nevertheless. */
+/* An address that opens connections too fast is limited: a connection from it is refused unless its
+ * first message has already arrived. A peer that has the cluster key must still be able to connect
+ * from that address. */
 static void test_the_key_opens_in_a_crowd(void **state)
 {
     (void)state;

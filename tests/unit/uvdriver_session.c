@@ -104,9 +104,9 @@ static void note_order(struct fake *f, const struct node_event *ev, struct node_
         order[f->n_recv - 1] = ev->recv.bytes[0];
 }
 
-/* Messages are sent in chunks. A chunk with a control message may have room left, which bulk
- * messages must not use while another control message waits. Two chunks may be in transit, so the
- * third message is the first to wait. */
+/* Bulk messages must wait until all control messages are sent, also if a chunk (the unit of
+ * sending) with a control message has room left. Two chunks may be in transit, so the third message
+ * of this test is the first to wait. */
 static void test_bulk_waits_for_all_control(void **state)
 {
     (void)state;

@@ -131,8 +131,8 @@ static void ping(uint32_t n_before)
     FAKE_RUN_UNTIL(a.n_recv > n_before);
 }
 
-/* Opens a and b with a session. The deadline `handshake_ms` applies only to later connections,
- * because an honest handshake may take longer on a busy machine. */
+/* Opens drivers a and b with a session between them. The handshake deadline `handshake_ms` is set
+ * only afterwards, because this honest handshake may take longer on a busy machine. */
 static void open_with_session(uint32_t handshake_ms)
 {
     fake_init(&a, 'a');
@@ -251,8 +251,8 @@ static void test_one_address_has_its_share(void **state)
 }
 
 /* The deadline applies to the whole handshake, so a peer that sends one byte every 2 ms does not
- * extend it. The first two bytes are sent without a wait, so that at least two are sent: the
- * deadline cannot end a link in the loop turn that accepts it. */
+ * extend it. The test requires that at least two bytes are sent, and therefore sends the first two
+ * without a wait. The deadline cannot end a link in the loop turn that accepts it. */
 static void test_slow_bytes_do_not_prolong(void **state)
 {
     (void)state;

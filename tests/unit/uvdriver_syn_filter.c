@@ -236,8 +236,9 @@ static void test_who_comes_through_stands(void **state)
     int accepted = accept(fd, NULL, NULL);
     for (int i = 0; i < SYN_FILTER_PLACES; i++)
         s.at[i].kept = 0;
-    /* Attaches a filter that drops all packets of this address to the accepted socket, as if the
-     * socket had inherited the filter. */
+    /* The filter now drops all SYN packets of the address 127.0.0.9. The test attaches it to the
+     * accepted socket, as if that socket had inherited it from the listening socket. Data must
+     * still pass. */
     assert_int_equal(syn_filter_attach(&s, accepted), 0);
     assert_int_equal(send(there, &byte, 1, 0), 1);
     /* On the loopback interface, send() returns only when the byte has arrived. */

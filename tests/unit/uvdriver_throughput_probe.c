@@ -88,8 +88,8 @@ static void test_bytes_and_bursts(void **state)
     fake_part(&a, &b);
 }
 
-/* Two peers send messages in turns. Each message is acknowledged before the answer to it, although
- * the kernel would otherwise delay the acknowledgement. */
+/* Two peers send messages in turns. The driver must make the kernel acknowledge each message at
+ * once. By default the kernel would delay the acknowledgement until the answer is sent. */
 static void test_acknowledged_at_once(void **state)
 {
     (void)state;
