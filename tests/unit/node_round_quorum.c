@@ -56,8 +56,8 @@ static void test_most(void **state)
 
 /* ---- edges ---- */
 
-/* The `n` neighbours claim to be in the steps `beat`. Returns the step that the round quorum passes
- * to the scheduler for the first neighbour: its claim, or a lower step. */
+/* Neighbour i of `n` claims to be in step beat[i]. Returns the step of the first neighbour that the
+ * round quorum passes to the scheduler: the claim of this neighbour, or a lower step. */
 static uint64_t shown(struct round_quorum *b, enum node_phase phase, const uint64_t *beat, size_t n)
 {
     struct schedule_edge edge[EDGES] = {{0}};

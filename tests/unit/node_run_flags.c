@@ -257,9 +257,9 @@ static void useless_flags_are_refused(void **state)
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
 }
 
-/* An orphan flag has an effect only with another flag, which was not given. A peer with an orphan
- * flag cannot start a run, but may join one. A flag is no orphan if the other flag was given, or if
- * the flags have another error. */
+/* An orphan is a flag that has an effect only with another flag, which was not given. A peer with
+ * an orphan cannot start a run, but may join one. If the other flag was given, or if the flags have
+ * another error, the flag does not count as an orphan. */
 static void orphans_may_join(void **state)
 {
     (void)state;

@@ -70,8 +70,9 @@ static void test_lines(void **state)
     assert_in_range(lines(3600, 0), 8, 11);
 }
 
-/* After work of a known amount, further work without a known end follows. `more` is the part of the
- * further work that is done. A progress line must be printed each time that `more` has doubled. */
+/* The work has a part of known amount, and then a part without a known end. `more` is the amount of
+ * the second part that is done. A progress line must be printed each time that `more` has
+ * doubled. */
 static void test_more(void **state)
 {
     (void)state;

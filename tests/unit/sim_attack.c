@@ -261,8 +261,8 @@ static void who_was_barred_is_tried_again(void **state)
     rig_close(&r);
 }
 
-/* An edge that was closed for distrust is tried only once more in the consensus phase, because the
- * deltas do not become better without training. */
+/* In the consensus phase, an edge that was closed for distrust is tried only once more. Without
+ * training, the neighbour's deltas do not become better, so further tries would fail, too. */
 static void who_was_barred_is_tried_once_more_in_the_last_phase(void **state)
 {
     struct rig r;

@@ -119,9 +119,9 @@ static double exact(uint32_t speaker, uint64_t round, bool dead_count, bool befo
     return c.trained.xi;
 }
 
-/* Compares a published drift with the exact one. Four exact values are allowed: with or without
+/* Compares a published drift with the exact one. There are four exact values: with or without
  * members that died since the round, and with the models before or after a skipped round. The
- * nearest one counts. */
+ * published drift is compared with the nearest of the four. */
 static void judge(uint32_t peer, const struct node_progress *p)
 {
     double off = INFINITY, relative_off = 0, truth = 0;

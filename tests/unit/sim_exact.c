@@ -141,7 +141,8 @@ static void test_step(void **state)
 /* ---- faults ---- */
 
 /* Models differ from round 0 on and are not trained, while 30 % of the deltas are lost with their
- * sessions. An exchange at only one of two ends would change the mean permanently. */
+ * sessions. The mean of the models must stay the same. If an exchange were done at only one of its
+ * two ends, the mean would change permanently. */
 static void test_cuts_keep_the_mean(void **state)
 {
     static const char *const topology[] = {"ring", "torus", "complete"};

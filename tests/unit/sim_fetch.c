@@ -176,8 +176,8 @@ static void test_as_good(void **state)
     assert_true(join_within(&r, 60 * SECOND) > 0);
     double d2 = distance(&r, joiner, UINT32_MAX);
     print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
-    /* The fetched model is some rounds old and the others have trained further, so the joining peer
-     * may be farther from the mean than they are. */
+    /* The fetched model is some rounds old, and the other peers have trained further meanwhile. The
+     * joining peer may therefore be farther from the mean than the other peers. */
     assert_true(d2 < 4);
     assert_int_equal(n_struck, 0);
     /* The last pieces of the model may be requested from two sources. */

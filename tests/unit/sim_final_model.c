@@ -135,9 +135,9 @@ static void test_full_for_ever(void **state)
     assert_in_range(over_us, 10 * SECOND, 13 * SECOND);
 }
 
-/* The disk is full until the end, and --quorum-timeout is 600 s. The others wait for a member that
- * has not finished, but only for two thirds of the sum of --quorum-timeout and SCHEDULE_STALL_US.
- * That is 420 s. */
+/* The disk of peer 0 is full until the end, and --quorum-timeout is 600 s. The others wait for peer
+ * 0 to finish, but for no longer than 2/3 (--quorum-timeout + SCHEDULE_STALL_US), which is 420
+ * s. */
 static void test_others_wait_no_longer(void **state)
 {
     (void)state;

@@ -105,8 +105,9 @@ static void test_textbook(void **state)
 
 /* ---- GossipGraD's claim ---- */
 
-/* In round 0 each model jumps to its own optimum, and no model is trained. After log2(n) rounds, in
- * any order, only rounding errors may be left. */
+/* In round 0 each model jumps to its own optimum, and no model is trained. After log2(n) rounds,
+ * all models must be equal up to rounding errors, whatever the order of the peers in the
+ * schedule. */
 static void test_all_hear_all(void **state)
 {
     (void)state;

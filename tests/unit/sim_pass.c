@@ -182,8 +182,8 @@ static void test_passes_all_along(void **state)
     one_pass(11, "base:1", "base:1");
 }
 
-/* The deltas of training are lossy or are sent before the local steps. The consensus phase must
- * still end after one averaging pass. */
+/* In training, a lossy codec is used, or deltas are sent before the local steps (--overlap).
+ * Neither may matter in the consensus phase, which must end after one averaging pass. */
 static void test_training_of_any_kind(void **state)
 {
     static const char *const codec[] = {"topk:0.05", "sign", RUN_AUTO};

@@ -82,8 +82,9 @@ static void weights(const char *mixer, const char *topology, double w[PEERS][PEE
     graph_close(&g);
 }
 
-/* Compares a run with local SGD (Stich 2019). Before round `begins`, a round has one step
- * (post-local SGD: Lin, Stich, Patel, Jaggi 2020), and so have the last `ends` rounds. */
+/* Compares a run with local SGD (Stich 2019). Two groups of rounds have only one local step each:
+ * the first `begins` rounds (post-local SGD: Lin, Stich, Patel, Jaggi 2020) and the last `ends`
+ * rounds. */
 static void as_naive(const char *mixer, const char *topology, uint32_t n_steps, uint64_t begins,
                      uint64_t ends)
 {

@@ -32,8 +32,8 @@ struct rig_peer
 {
     struct rig *rig;
     uint32_t index;
-    /* True: the next evaluation on all samples changes the model by 2 % of its length, to simulate
-     * a memory error. That evaluation is the one of the final model. */
+    /* True: to simulate a memory error, the next evaluation on all samples changes the model by 2 %
+     * of its length. Only the final model is evaluated on all samples. */
     bool changes;
 };
 
@@ -317,8 +317,8 @@ static inline struct node_progress rig_progress(const struct rig *r, uint32_t pe
     return p;
 }
 
-/* Asserts that every live peer did all rounds and ended with code 0, without a violation, and that
- * the relative drift is at most `drift`. */
+/* Asserts that every live peer did all rounds and ended with exit code 0, that no peer violated the
+ * protocol, and that the relative drift is at most `drift`. */
 static inline void rig_ended_well(const struct rig *r, double drift)
 {
     struct consensus c;

@@ -119,8 +119,9 @@ static void test_headers(void **state)
     rig_close(&s.r);
 }
 
-/* The death of a process must be noticed after the delay LAG. If the path was cut, the death must
- * be noticed LAG after the path is restored. */
+/* When a process dies, the other ends of its sessions must notice that after the delay LAG. If the
+ * path to the host of the process is cut at that time, they must notice it LAG after the path is
+ * restored. */
 static void test_half_open(void **state)
 {
     static struct story s;

@@ -1,9 +1,9 @@
-/* tests/unit/sim_trust.c -- honest peers that were behind the others. No peer may distrust such a
- * peer, such a peer may not distrust the others, and all must end well.
+/* tests/unit/sim_trust.c -- honest peers that were behind the others. Such a peer and the others
+ * must not distrust each other, and all must end well.
  *
- * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps. A model after two rounds and a
- * model after a hundred rounds are farther apart than OUTLIER_FILTER_TIMES times the distance that
- * the former has moved from its start. */
+ * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps, so the models of early rounds
+ * are near their start. The distance between a model after 2 rounds and a model after 100 rounds is
+ * more than OUTLIER_FILTER_TIMES times the distance of the former from its start. */
 #include "sim_rig.h"
 #include "test_share.h"
 
