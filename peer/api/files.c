@@ -135,8 +135,9 @@ void handle_end_files(struct hearsay *h)
     size_t n_segments, n_params;
     const struct node *n = uv_driver_node(h->driver);
     bool finished = judge(h, n, uv_driver_exit_code(h->driver), &f, &o);
-    /* If `stuck` is false, the program's thread waits in a call of the library, so its tensors can
-     * receive the final model. */
+    /* `stuck` means that the peer's driver did not stop in time and may still use the model.
+     * Otherwise the program's thread waits in a call of the library, so its tensors can receive the
+     * final model. */
     if (!h->stuck) {
         handle_give_model(h, node_model(n, &segments, &n_segments, &n_params));
         write_summary(h, &f, &o, finished);

@@ -55,9 +55,10 @@ uint64_t drift_newest_round(const struct drift *d)
  *   first three tries        WIRE_ROUND_WINDOW: the beginning of the next drift window
  *   later tries              newest known round plus 8, 16, 32, ...
  *
- * In lock step all peers begin a drift window at the same round, so their models can be compared
- * with their own estimates. Windows may be hundreds of rounds apart, so --watch does not wait for
- * one.
+ * A drift window is the period of rounds for which peers estimate the consensus distance. In lock
+ * step (all peers in the same round) all peers begin a window at the same round. Their models of
+ * that round can therefore be compared with their own estimates. The next window may begin hundreds
+ * of rounds later, so --watch does not wait for it.
  */
 static uint64_t common_round(const struct drift *d, int tries)
 {

@@ -47,10 +47,10 @@ static int find_kind(const struct options *o, char kind[DATA_KIND_MAX])
     return data_kind_fixed(kind) ? CMD_OK : read_kind(o, spec, kind);
 }
 
-/* Returns the i-th data kind to try for a model if --data is not given. The first one is the
- * default kind of a run. The last one is for a multi-layer perceptron: a table with the numbers of
- * features and classes that the model spec begins and ends with. Returns NULL if there are no more
- * kinds. */
+/* Returns the i-th data kind to try for a model if --data is not given. The first kind is the
+ * default of a run. The last kind is a table, for a multi-layer perceptron such as "mlp:4-16-3":
+ * its number of features is the first number of the model spec, and its number of classes the last.
+ * Returns NULL if there are no more kinds. */
 static const char *default_kind(const char *spec, size_t i, char made[DATA_KIND_MAX])
 {
     static const char *const kinds[] = {"glyphs", "cifar10", "text/128"};

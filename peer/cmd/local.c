@@ -42,8 +42,8 @@ enum {
     LOOK_MS = 20,
     ARGS_MAX = 96,
     ARG_MAX = RUN_VALUE_MAX + 64,
-    /* Time from the end of the run at the first peer until this process first reports the peers
-     * that still run, in milliseconds. The interval to each further report is twice as long. */
+    /* Time in milliseconds from the end of the run at the first peer until this process first
+     * reports which peers still run. The interval doubles after each report. */
     WAIT_MS = 5000,
     /* Longest interval between two reports of peers that still run, in milliseconds. */
     WAIT_MOST_MS = 300 * 1000
@@ -233,12 +233,12 @@ static bool was_killed(const struct uv_cluster_child *k)
 /* Handles the end of peer i's process. The end is not reported if this process has stopped the peer
  * on purpose.
  *
- *   how peer i ended               a peer has trained          no peer has trained
- *   exit code 0 or 3 (run ended)   if it has trained: reports  no action
- *                                  of running peers begin
- *   killed by a user or system     the others continue         the command fails, all peers stop
- *   any other signal or code       the command fails, the      the command fails, all peers stop
- *                                  others continue
+ *   Exit code 0 or 3: the run has ended. If peer i has trained, this process begins to report which
+ *   peers still run.
+ *   Killed by a user or the system: the other peers continue if the run has begun. Otherwise the
+ *   command fails, and all peers stop.
+ *   Any other signal or code: the command fails. The other peers continue if the run has begun.
+ *   Otherwise all peers stop.
  */
 static void on_ended(void *self, uint32_t i)
 {

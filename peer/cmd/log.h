@@ -1,10 +1,9 @@
 /* peer/cmd/log.h -- messages of a command and of its peers on stderr, selected by --log-level.
  *
- *   --log-level     form of a message                  messages that are printed
- *   not given       hearsay peer: peer-0: text         info and more severe; from peers of `local`
- *                                                      and `sim`: warnings and errors
- *   LEVEL           time, level, module, source, text  LEVEL and more severe
- *                   (peer/trace/log_line.h)
+ * Without --log-level, a message has the form "hearsay peer: peer-0: text". Messages of level info
+ * and more severe ones are printed. Of the peers of `local` and `sim`, only warnings and errors are
+ * printed. With --log-level LEVEL, a message has a time, level, module, source and text
+ * (peer/trace/log_line.h), and messages of LEVEL and more severe ones are printed.
  *
  * --log-level does not concern results and progress lines, which are always printed.
  */

@@ -61,7 +61,7 @@ static void take_call(struct cmd_observe *w, uint32_t tag, enum node_why why)
 
 static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
 {
-    /* For take_call(), NODE_WHY_UNKNOWN means that the member has answered. A call that failed for
+    /* take_call() takes NODE_WHY_UNKNOWN as the result of a successful call. A call that failed for
      * an unknown reason is therefore stored as NODE_WHY_BROKEN (connection broken). */
     take_call(self, tag, l->why != NODE_WHY_UNKNOWN ? l->why : NODE_WHY_BROKEN);
 }

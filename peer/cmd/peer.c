@@ -172,12 +172,10 @@ static int take_token(struct peer *p)
 /* Builds the run that this peer would begin, and records the flags with which a cluster's run must
  * agree. The result c->found says whether this peer may begin a run:
  *
- *   flags                                             what this peer does
- *   no --bootstrap                                    begins a run
- *   --bootstrap, and run flags or --epochs            begins a run if no cluster has one
- *   --bootstrap, and no run flags                     waits for a peer that has a run
- *   --bootstrap, and a run flag without another       waits for a peer that has a run
- *     flag that it needs
+ *   no --bootstrap: the peer begins a run;
+ *   --bootstrap, and run flags or --epochs: it begins a run if no cluster has one;
+ *   --bootstrap, and no run flags: it waits for a peer that has a run;
+ *   --bootstrap, and a run flag without another flag that this flag needs: it waits, too.
  */
 static int take_run(struct peer *p)
 {
@@ -239,9 +237,9 @@ static int read_out_run(struct peer *p, const char *text, struct run *there)
                    : CMD_OK;
 }
 
-/* Checks that the run in --out agrees with the flags. A peer with a bootstrap list may have joined
- * a run although its flags give only some of the run's values. Then only the values of the given
- * flags must agree. */
+/* Checks that the run in --out agrees with the flags. If the peer has a bootstrap list, its run may
+ * have come from a cluster, and some values of the run from other peers. In this case only the
+ * given flags must agree with the run. */
 static int check_out_run(struct peer *p, const struct run *there)
 {
     char error[RUN_ERROR_MAX];

@@ -61,8 +61,8 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
                         least, (unsigned)n);
     for (int k = 0; k < 2; k++) {
         const char *flag = k ? "final-topology" : "topology", *graph = options_text(o, flag);
-        /* The number `made_for` is 0 if the topology suits any number of peers, and for the value
-         * "same" of --final-topology, which is no topology. */
+        /* `made_for` is 0 if the topology suits any number of peers. It is also 0 for the value
+         * "same" of --final-topology, which names no topology. */
         unsigned made_for = topology_peers(graph);
         if (made_for != 0 && made_for != n)
             return cmd_fail(o, CMD_USAGE, "--%s: %.100s is for %u peers, but --peers is %u", flag,

@@ -481,8 +481,8 @@ static int visit(struct probe *p)
 
 /* ---- Printing the result, and the command ---- */
 
-/* Returns the name of the first step of the probe that worked at no address, or NULL. Steps after
- * `run` are not considered, and without --key no steps after `tcp`. */
+/* Returns the name of the first step of the probe that worked at no address, or NULL if there is
+ * none. Considers only the steps up to `run`, or without --key the steps up to `tcp`. */
 static const char *first_failure(const struct probe *p)
 {
     enum step last = p->has_key ? STEP_RUN : STEP_TCP;

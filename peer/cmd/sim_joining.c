@@ -52,8 +52,8 @@ static bool all_joining(const struct simulation *s, struct gathering *g)
 }
 
 /* Returns the time, in simulated microseconds, after which a run is judged never to begin if all
- * peers are still joining. The time includes 20 one-way delays, because a simulated message may
- * take arbitrarily long. */
+ * peers are still joining. The time includes 20 one-way delays of a message, because the user may
+ * have set a long delay (--latency-us, --jitter-us). */
 static int64_t joining_timeout_us(const struct simulation *s, const struct gathering *g)
 {
     uint64_t lag_us = options_uint(s->o, "latency-us") + options_uint(s->o, "jitter-us");

@@ -94,9 +94,9 @@ struct figures
     double momentum, momentum_rounds;
     struct run run; /* Run for which the sizes of deltas are computed. Valid if n_messages > 0. */
     size_t n_params;
-    /* Number of entries of message[], one for each codec. 0: the user did not ask for the sizes of
-     * deltas. CODEC_LEVELS_RUNGS: one entry for each codec level from which --compress auto
-     * chooses. */
+    /* Number of entries of message[], the sizes of deltas. 0: the user did not ask for sizes. 1:
+     * the size for one codec. CODEC_LEVELS_RUNGS: one size for each codec level from which
+     * --compress auto chooses. */
     uint32_t n_messages;
     struct message message[CODEC_LEVELS_RUNGS];
 };
@@ -344,8 +344,9 @@ static void print_spectrum(const struct figures *f)
            f->momentum, f->momentum_rounds);
 }
 
-/* Returns the spectral gap of a fixed graph that would reduce the consensus distance as much as one
- * pass does (the sequence of rounds that the peers repeat), in the same number of rounds. */
+/* Returns the spectral gap per round that corresponds to one pass (the sequence of rounds that the
+ * peers repeat). A fixed graph with this gap reduces the consensus distance in p->n_rounds rounds
+ * as much as one pass does. */
 static double pass_gap(const struct pass *p)
 {
     return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
@@ -358,8 +359,8 @@ static double pass_rounds_to_target(const struct pass *p)
     return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
 }
 
-/* Prints the figures of one pass over the repeated sequence of rounds. Peers may have different
- * numbers of exchanges, because some rounds do not match all peers. */
+/* Prints the figures of one pass over the repeated sequence of rounds. The number of exchanges may
+ * differ from peer to peer, because in some rounds a peer may have no partner. */
 static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;

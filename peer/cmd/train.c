@@ -323,9 +323,9 @@ static int interrupted(struct cmd_train *t)
     return code != CMD_OK ? code : CMD_INTERRUPTED;
 }
 
-/* Judges a finished run. A run that diverged gets the exit code CMD_APART, but its files and its
- * result are still written. A run that learnt nothing only gets a warning, because it may just have
- * been too short. */
+/* Judges a finished run. For a run that diverged the exit code is CMD_APART (3), but the files and
+ * the result are still written. A run that learnt nothing only gets a warning, because it may just
+ * have been too short. */
 static int judge(struct cmd_train *t)
 {
     if (t->diverged[0] == '\0' && !divergence_ran_away(&t->verdict, t->diverged)) {

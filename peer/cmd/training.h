@@ -95,10 +95,11 @@ __attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m
                                                            const char *spec,
                                                            char error[RUN_ERROR_MAX]);
 
-/* Builds the complete run description from the flags, and sets the flags whose values were not
- * complete. The number of rounds is computed from `epochs`. The shape of the data, and the hash of
- * the initial model, are found by reading the files. Refuses a codec with a rule that matches no
- * tensor of the model. Returns 0, or a negative errno with a message in `error`. */
+/* Builds the complete run description from the flags. Also completes the values in `flags` that are
+ * not known before files are read. The number of rounds is computed from `epochs`. The shape of the
+ * data, and the hash of the initial model, are found by reading the files. Refuses a codec with a
+ * rule that matches no tensor of the model. Returns 0, or a negative errno with a message in
+ * `error`. */
 __attribute__((warn_unused_result)) int cmd_training_complete_run(struct cmd_training *t,
                                                                   struct run_flags *flags,
                                                                   double epochs, struct run *run,

@@ -43,8 +43,8 @@ static const char *openblas_version(char out[TEXT_MAX])
     return sscanf(blas_library(), "%*s %63s", out) == 1 ? out : NULL;
 }
 
-/* Returns the name of the CPU instruction set that matrix products use. The name follows from the
- * number of floats in one vector. */
+/* Returns the name of the CPU instruction set that matrix products use. The name is derived from
+ * the number of floats in one SIMD vector of the products. */
 static const char *products_level(void)
 {
     size_t lanes = tile_lanes();

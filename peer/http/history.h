@@ -42,8 +42,9 @@ struct history
     /* Number of rounds that were added so far to the group of rounds from which the next point is
      * made. */
     uint64_t n_here;
-    /* The round of the current group that will be stored: the last round with an evaluation, else
-     * the last round. It becomes point[n] when the group is complete. */
+    /* Figures of the round that will be stored for the present group of rounds (each group gives
+     * one point): the last round with an evaluation, else the last round. They become point[n] when
+     * the group is complete. */
     struct history_point here;
     struct history_point newest;
     bool any; /* True once a round was added, so that `newest` is valid. */

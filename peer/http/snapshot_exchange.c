@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Bits of `middle`: PLACE is the mask of the buffer's index. FRESH is set if the HTTP thread has
- * not read the snapshot in this buffer yet. */
+/* Bits of `middle`, the atomic index of the buffer that neither thread uses. PLACE: mask of the
+ * index. FRESH: set if the HTTP thread has not read the snapshot in this buffer yet. */
 enum { PLACE = 3, FRESH = 4 };
 
 int snapshot_exchange_open(struct snapshot_exchange *b)

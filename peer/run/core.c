@@ -41,9 +41,9 @@ enum {
 static const char fine_codec[] = "qsgd:4";
 
 /* Limits of --final-drift, the target of the consensus phase. Float32 rounding adds an error to
- * each measured consensus distance. `final_roundings`: smallest allowed target, as a multiple of
- * that error. It exceeds 1 because the consensus phase aims at 0.8 of the target. `final_safe`: a
- * target of at least this value is reachable on any graph, and is not checked. */
+ * each measured consensus distance. The smallest allowed target is `final_roundings` times that
+ * error. The factor must exceed 1, because peers end the phase only at 0.8 of the target. A target
+ * of at least `final_safe` can be reached on any graph and is not checked. */
 static const double final_roundings = 2, final_safe = 1e-5;
 
 /* ---- Text values. Each is checked by the module that defines it. ---- */
@@ -437,9 +437,9 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 }
 
 /* Checks a --final-topology that differs from --topology. All peers must change to the new edges at
- * the same step, so they must run in lock step (all in the same round). Exchanges that are
- * unfinished on old edges are still committed afterwards, so each exchange must move its two peers
- * by equal and opposite amounts. */
+ * the same step, so they must run in lock step (all in the same round). An exchange that is
+ * unfinished on an old edge is still committed afterwards. Each exchange must move its two peers by
+ * equal and opposite amounts, so that a late commit does not change the mean model. */
 static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);

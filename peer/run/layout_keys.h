@@ -27,9 +27,10 @@ struct layout_values
     /* Short hash of each tensor (tensors_outline()). A peer with another layout uses these hashes
      * to find the first tensor that differs. "none": the run description had no room for them. */
     char outline[LAYOUT_OUTLINE];
-    /* Hash of the initial model (hash_128()). Its first digit is replaced: 0 if the peer has no
-     * --bootstrap, else 1. A joining peer checks the model that it has fetched with this hash. The
-     * hash is cryptographic, because the sender of the model is not trusted. */
+    /* Hash of the initial model (hash_128()). Its first digit is replaced by the rank of the peer
+     * that made the model: 0 for a peer with the option "initial", 1 for a peer without
+     * "bootstrap", 2 for any other peer. A joining peer checks the model that it has fetched with
+     * this hash. The hash is cryptographic, because the sender of the model is not trusted. */
     char begin[LAYOUT_BEGIN];
     /* Number of trained parameters, and number of floats including running statistics. Observers
      * need these numbers, because to them a model is only an array of floats. */
@@ -43,8 +44,9 @@ const struct layout_values *layout_values(const struct run *r);
 /* Orders two runs that differ only in the initial values of their tensors. Returns < 0 if `begin`
  * of the run `a` sorts first, > 0 if `begin` of the run `b` sorts first. Returns 0 if the runs are
  * equal or differ in other keys. Peers that were started with the same flags may have drawn
- * different initial models; they all choose the run that comes first in this order. A peer without
- * --bootstrap sorts before the peers that contact it. */
+ * different initial models. All of them choose the run that comes first in this order. The first
+ * digit of `begin` makes the model of a peer with "initial" sort first, and then the model of a
+ * peer without "bootstrap". */
 int layout_compare_initial(const struct run *a, const struct run *b);
 
 /* Copies the hash of the initial model (`begin`) from the run `from` to the run `to`. */

@@ -121,8 +121,8 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
 }
 
 /* Returns whether an option that excludes option `v` was given in a source of higher precedence
- * than `source`. Of two options that exclude each other, only one has a row that names the
- * other. */
+ * than `source`. If two options exclude each other, only one of their two table rows names the
+ * other option. Therefore both rows are checked. */
 static bool excluding_option_wins(const struct options *o, const struct option_value *v,
                                   enum option_source source)
 {

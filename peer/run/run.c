@@ -391,9 +391,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
-/* Returns true if the only fault of the flags is that a given flag has no effect without another
- * flag (run_key.of), which is missing. The run of a cluster may have the right value of the missing
- * flag. If both flags were given, they contradict each other in every run. */
+/* run_flags_orphan() returns false if a flag has no effect although the flag on which it depends
+ * (run_key.of) was given, too: these two flags contradict each other in every run. If the other
+ * flag is missing, a cluster's run may have the right value of it. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -565,8 +565,9 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     return check_given_to(r, f, error);
 }
 
-/* A given value may be incomplete: the data kind "csv", for example, does not define the shape of
- * the data. If such a value agrees with the run's value, the run's value is used. */
+/* The value of a flag may be incomplete: the data kind "csv", for example, does not define the
+ * shape of the data. If such a value agrees with the value in the run `r`, the value in `r` is
+ * used. */
 int run_with_flags(struct run *out, const struct run *r, const struct run_flags *f,
                    char error[RUN_ERROR_MAX])
 {

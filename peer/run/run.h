@@ -176,17 +176,18 @@ static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
     return first + (round - first - last) * run_steps(r) + last;
 }
 
-/* Returns the length of the run in full rounds: its total number of local steps, divided by
- * run_steps(). This is the number of rounds if no round is shortened to one local step. */
+/* Returns the length of the run in full rounds: its total number of local steps, divided by the
+ * number of local steps of a full round (run_steps()). The result is less than the number of rounds
+ * if some rounds are shortened to one local step. */
 static inline double run_full_rounds(const struct run *r)
 {
     return (double)run_steps_before(r, r->rounds) / run_steps(r);
 }
 
-/* Returns how many rounds a peer may be ahead of its slowest neighbour at the start of its next
- * round. The same number describes all policies: 1 for sync, N for ssp:N, and 0 for async, which
- * means no limit. Source for stale synchronous training: Ho et al. 2013, "More Effective
- * Distributed ML via a Stale Synchronous Parallel Parameter Server". */
+/* Returns by how many rounds a peer may be ahead of its slowest neighbour when it starts its next
+ * round. 0: no limit (policy async). The result is 1 for sync, and N for ssp:N. Source for stale
+ * synchronous training: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous
+ * Parallel Parameter Server". */
 static inline uint32_t run_staleness(const struct run *r)
 {
     return r->policy == RUN_SYNC    ? 1
@@ -198,19 +199,20 @@ static inline uint32_t run_staleness(const struct run *r)
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
 
-/* Returns NULL if every round of training mixes the models with nearly the same matrix. The matrix
- * stays nearly the same if the edges and the delay of an exchange are constant, and the codec
- * leaves out very little. Faults, and members that join or leave, are not considered. Otherwise
+/* Checks that every round of training mixes the models with nearly the same matrix. Returns NULL if
+ * so. Otherwise returns the key that would have to change, and its required value, as text for an
+ * error message. The matrix is nearly constant if the edges and the delay of an exchange are
+ * constant, and the codec leaves out very little. Faults, and members that join or leave, are not
+ * considered. */
+const char *run_mixing_varies(const struct run *r);
+/* Checks that peers of the run can exchange a second vector of the trainer, such as a momentum, in
+ * addition to the model (companion vector, nn/train/trainer.h). Returns NULL if so. Otherwise
  * returns the key that would have to change, and its required value, as text for an error
  * message. */
-const char *run_mixing_varies(const struct run *r);
-/* Returns NULL if peers of the run can exchange a second vector of the trainer, such as a momentum,
- * in addition to the model (companion vector, nn/train/trainer.h). Otherwise returns the key that
- * would have to change, and its required value, as text for an error message. */
 const char *run_bars_companion(const struct run *r);
-/* Returns NULL if the codec of training leaves out at most a tenth of a delta
- * (codec_precise_for_rounds()), and is not auto. Otherwise returns the key that would have to
- * change, and its required value, as text for an error message. */
+/* Checks that the key `compress` names a codec that leaves out at most 10 % of a delta's squared
+ * norm (codec_precise_for_rounds()). The value auto fails the check. Returns NULL, or the required
+ * value of the key, as text for an error message. */
 const char *run_leaves_out(const struct run *r);
 
 /* Returns the topology of the consensus phase. */
@@ -264,9 +266,9 @@ struct run_key
     /* Returns a default that depends on other flags. If this function is set, `fallback` is not
      * used as the default. */
     const char *(*fallback_by)(const struct run_flags *f);
-    /* Replaces `word` ("auto") in `value` by the value that the word means in the run `r`. All keys
-     * that are not set to such a word have their final values in `r`. NULL: the word is not
-     * replaced, and the run stores it as text, or as 0 for gamma and local-steps. */
+    /* Replaces `word` ("auto") in `value` by the value that the word means in the run `r`. In `r`,
+     * all keys whose value is not such a word already have their final values. NULL: the word is
+     * not replaced. The run then stores it as text, or as 0 for the keys gamma and local-steps. */
     int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
     /* Returns whether a value is complete: it determines everything that all peers must know. The
      * data kind "csv" is not complete, because only the files determine the shape of the samples. A
@@ -346,10 +348,10 @@ bool run_flags_any(const struct run_flags *f);
  * key of this name exists. */
 const char *run_flags_value(const struct run_flags *f, const char *name);
 
-/* Returns whether a given flag has an effect only with a certain value of another key, and that
- * other key was not given. Example: --collective without --mixer. A new run cannot begin with such
- * a flag. A cluster that is joined may still have the right value of the other key. `why` receives
- * the error message of run_from_flags(). Returns false if any given flag is wrong in every run. */
+/* Returns true if the only fault of the flags is a flag that has no effect because another flag is
+ * missing. Example: --collective without --mixer. A new run cannot begin with these flags. The peer
+ * may still join a cluster whose run has the right value of the missing flag. If the result is
+ * true, `why` receives the error message of run_from_flags(). */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
 
 /* Makes a run from flags: fills in defaults, and replaces words such as "auto" by values. A

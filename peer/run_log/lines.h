@@ -57,8 +57,9 @@ bool diary_lines_put(struct run_log_lines *l, char *text);
  * `time_s`: time of the round, in seconds. Returns true if `l->news` has a message. */
 bool diary_lines_round(struct run_log_lines *l, const struct node_progress *p, double time_s);
 
-/* Adds the line in `l->held`, if there is one, to the lines that wait in memory, and tries to write
- * them all. Returns true if `l->news` has a message for the user. */
+/* Tries to write all lines that wait in memory. Before that, adds the line in `l->held` to them, if
+ * there is one: the newest line that the file did not get, because it gets few lines in a long
+ * consensus phase. Returns true if `l->news` has a message for the user. */
 bool diary_lines_write(struct run_log_lines *l);
 /* Returns whether any line waits in memory. */
 bool diary_lines_wait(const struct run_log_lines *l);

@@ -167,9 +167,9 @@ static bool is_final_model(const char *path, const struct node *n)
     return same && last;
 }
 
-/* Returns whether the model in the file must not be replaced: the run ended without this process,
- * but an earlier process of this peer has stored its final model, and the other peers' verdict may
- * count this model. */
+/* Returns true if the model file already has this peer's final model, and must not be replaced.
+ * This happens if the run ended while this process was away, and an earlier process of the peer had
+ * stored its final model. The other peers' verdict may count that model. */
 static bool keeps_model(const char *path, const struct node *n)
 {
     struct verdict_facts f;

@@ -114,11 +114,11 @@ void run_log_write_identity(struct run_log *d);
 
 /* Functions that the caller's callbacks for a driver (peer/uv/driver.h) call.
  *
- *   run_log_save_model       writes this peer's model. If the run ended without this process, a
- *                            model of the last round that an earlier process stored is not
- *                            replaced. Returns NULL if the model is saved, or if there is no
- *                            directory. Otherwise returns the file and the reason,
- *                            valid until the next call
+ *   run_log_save_model       writes this peer's model. Exception: the run ended while this process
+ *                            was away, and an earlier process of this peer had stored its final
+ *                            model. That model is then not replaced. Returns NULL if the model is
+ *                            saved, or if there is no directory. Otherwise returns the file and the
+ *                            reason, valid until the next call.
  *   run_log_lines_retry_ms   writes waiting metrics lines. Returns the time until the next try, in
  *                            milliseconds. 0: no line waits, or do not try again */
 const char *run_log_save_model(struct run_log *d, const struct node *n);

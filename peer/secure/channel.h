@@ -101,9 +101,10 @@ struct channel_versions
 };
 
 /* A secure channel; embed it in another struct. Callers may always read `state` and
- * `sent_since_rekey`. They may read `peer_id` and `version` once the channel is open, and `theirs`,
- * the versions of the other end, if the ends have no version in common. All other fields are
- * private. `peer_id` may be this peer's own identity, because a peer can dial itself. */
+ * `sent_since_rekey`. They may read `peer_id` and `version` once the channel is open. If the ends
+ * have no message version in common, callers may read `theirs`, the version range of the other end.
+ * All other fields are private. `peer_id` may be this peer's own identity, because a peer can dial
+ * itself. */
 struct channel
 {
     enum channel_state state;

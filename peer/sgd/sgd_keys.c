@@ -134,10 +134,10 @@ static bool lacks_norms(const struct run *r)
 }
 
 /* Returns the reason why the run cannot use a momentum kind that learns from the change of the
- * model over a whole round, which includes mixing. NULL: the run can use it. All rounds must have
- * the same number of steps. No exchange may move a model past its neighbours' mean, because then
- * the contribution of mixing to the momentum may not decay (nn/train/quasi_global.h,
- * decentlam.h). */
+ * model over a whole round. NULL: the run can use it. Such a change includes the effect of mixing.
+ * Therefore all rounds must have the same number of steps. In addition, no exchange may move a
+ * model past its neighbours' mean. Otherwise the part of the momentum that comes from mixing may
+ * not decay (nn/train/quasi_global.h, decentlam.h). */
 static const char *bars_learning(const struct run *r, const struct momentum_kind *kind)
 {
     return r->local_steps == 0
@@ -188,10 +188,11 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Checks which other keys are allowed if a process has several learners. A --momentum-kind other
- * than local is refused, because each learner and their common centre (nn/train/learners.h)
- * already have a momentum. Layer-wise overlap is refused, because a layer of the centre has its
- * final value only after the last learner's step. */
+/* Checks which other keys are allowed if a process has several learners, which train copies of a
+ * common model, the centre (nn/train/learners.h). A --momentum-kind other than local is refused,
+ * because the learners and the centre already have a momentum. --overlap layer, which sends each
+ * layer as soon as it is final, is refused: a layer of the centre is final only after the last
+ * learner's step. */
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);

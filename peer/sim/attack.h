@@ -4,11 +4,11 @@
  * messages are well-formed. Only its mixer differs (gossip/mixers/mixer.h): its deltas describe a
  * false model that the attack chooses.
  *
- *   a job of an attacker:
- *     its own x = mean of the models of its honest neighbours, so that its consensus distance
- *                 and its sketches look like those of an honest peer
- *     for each edge: the claimed model for this victim is encoded as the delta Q(claim - a),
- *                 where a is the attacker's replica
+ * A job of an attacker does two things. It sets the attacker's own model x to the mean of the
+ * models of its honest neighbours, so that its consensus distance and its sketches (random
+ * projections of the model) look like those of an honest peer. For each edge it then encodes the
+ * false model (the claim) for the victim as the delta Q(claim - a), where a is the attacker's
+ * replica on this edge.
  *
  * Attackers know the current models of the victim and of its honest neighbours, and know which
  * peers are attackers. Each victim receives a claim of its own.

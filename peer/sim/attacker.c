@@ -191,10 +191,10 @@ static void encode(struct mixing *m)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    /* The attacks ATTACK_SETTLED, ATTACK_MUTE and ATTACK_SKETCH also announce that the consensus
-     * distance of all peers around the attacker is under the target. ATTACK_MUTE and ATTACK_SKETCH
-     * thus delay the end of the run by missing or false sketches (random projections of the model)
-     * only, not by this announcement. */
+    /* The attacks ATTACK_SETTLED, ATTACK_MUTE and ATTACK_SKETCH announce that the consensus
+     * distance of all peers around the attacker is under the target. So this announcement never
+     * delays the end of the run. ATTACK_MUTE and ATTACK_SKETCH delay the end only because their
+     * sketches (random projections of the model) are missing or false. */
     if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)

@@ -65,9 +65,9 @@ static void make_vouch(const uint8_t *voucher, const uint8_t *member, struct vou
     sim_sign(voucher, msg, wire_vouch_signed(msg, sizeof msg, v), v->signature);
 }
 
-/* Sends the n false member records of ghost[] over one link, with endorsements. Peer p endorses
- * each record with an even index except 0. The member of record i - 1 endorses each record with an
- * odd index i. */
+/* Sends the n false member records of ghost[] over one link, with an endorsement of each record
+ * except the first. Peer p endorses the records with an even index. A record with an odd index i is
+ * endorsed by the false member of record i - 1. At most WIRE_VOUCHES_MAX endorsements are sent. */
 static void say_ghosts(struct sim_world *w, struct sim_peer *p, uint32_t link,
                        const struct record *ghost, uint32_t n)
 {

@@ -71,8 +71,9 @@ struct sim_config
      * Requires `sessions`. May be NULL. */
     void (*path)(void *self, uint32_t from, uint32_t to, struct sim_path *p);
     uint64_t evaluate_every, evaluate_samples;
-    /* Number of threads for jobs of different peers, including the caller's. 0 stands for 1. With
-     * `attack` or `worked`, which read vectors after each job, the number is always 1. */
+    /* Number of threads for jobs of different peers, including the caller's thread. 0 stands for 1.
+     * If `attack` or `worked` is set, the number is always 1, because both read models and replicas
+     * after each job. */
     uint32_t threads;
     /* Attack of the Byzantine members (peer/sim/attack.h), and n_peers flags that select these
      * members. NULL: all peers are honest. `liar` must outlive the world. */

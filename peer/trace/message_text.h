@@ -6,9 +6,9 @@
 
 enum { MESSAGE_TEXT_SIZE = 4096 };
 
-/* Describes the message. number_epoch() returns the number k of an edge's epoch, which is described
- * as "ek". Returns false if the message is of a type that peers repeat, such as a heartbeat; a
- * trace leaves these messages out. Returns true for a DELTA. */
+/* Writes a description of the message to `out`. number_epoch() returns the number k of an edge's
+ * epoch, which is described as "ek". Returns true if a trace may show messages of this type.
+ * Returns false for types that peers repeat, such as heartbeats, which a trace leaves out. */
 bool message_text(const struct wire_message *m,
                   uint64_t (*number_epoch)(void *self, uint64_t epoch), void *self,
                   char out[MESSAGE_TEXT_SIZE]);

@@ -39,8 +39,9 @@ struct uv_client_calls
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 
-/* Opens a client. psk: the cluster key. Returns 0 or a negative errno. psk and identity are
- * borrowed. psk NULL: dials connect and then fail. identity NULL: a random identity. */
+/* Opens a client. Returns 0 or a negative errno. `psk` (the cluster key) and `identity` are
+ * borrowed. `psk` NULL: no handshake is possible, so a dial connects and then fails. `identity`
+ * NULL: the client uses a random identity. */
 __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, const uint8_t *psk,
                                                        const struct channel_identity *identity,
                                                        const struct uv_client_calls *calls);

@@ -30,11 +30,11 @@ struct uv_metrics_pace
     double next_s; /* Earliest time at which the next line may be written, in seconds. */
 };
 
-/* Returns whether the line of round *g must be written to metrics.jsonl at time_s, and updates *p.
- * After UV_METRICS_ROUNDS rounds of the consensus phase, the result is true once per
- * UV_METRICS_GAP_S. Before that it is true for each round. The caller must keep a line for which
- * the result is false, because this line must still be written if it turns out to be the last of
- * its phase. */
+/* Returns whether the line of round *g must be written to metrics.jsonl at `time_s`, and updates
+ * *p. The result is true for each round of training, and for the first UV_METRICS_ROUNDS rounds of
+ * the consensus phase. In later rounds of that phase the result is true at most once per
+ * UV_METRICS_GAP_S seconds. If the result is false, the caller must keep the line: it must be
+ * written if no later line of the same phase follows. */
 bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
 /* Returns the name of a value of enum edge_state: "closed", "asking", "open", "paused" or "done".

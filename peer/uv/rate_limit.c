@@ -78,8 +78,8 @@ bool rate_limit_is_thick(const struct rate_limit *c, uint64_t now_ms)
 }
 
 /* Takes a token from the bucket of all addresses and one from the bucket of this address. The
- * address's bucket is emptied even while no limit applies, so that an address that starts a flood
- * is limited before other addresses are. */
+ * second token is taken even if the first bucket has tokens left. An address that starts a flood
+ * therefore empties its own bucket early, and is limited before other addresses are. */
 enum rate_limit_welcome rate_limit_knock(struct rate_limit *c, const union uv_address *a,
                                          uint64_t now_ms)
 {

@@ -1,9 +1,9 @@
 /* peer/uv/rate_limit.h -- limits the rate of new connections: one token bucket for all, and one
  * per address.
  *
- *   all addresses together below calm_per_s     WELCOME: has the whole deadline for its handshake
- *   above, and this address within its rate     WELCOME
- *   above, and this address over its rate       HASTY: its first message must have arrived already
+ * A new connection is WELCOME if all addresses together connect less often than calm_per_s per
+ * second, or if its own address is within its rate. A WELCOME connection has the whole deadline for
+ * its handshake. Any other connection is HASTY: its first message must have arrived already.
  *
  * An address is an IPv4 address or the first 64 bits of an IPv6 address, because one host may own
  * such a prefix. Addresses are kept in a set-associative table. A new address replaces the one

@@ -47,8 +47,8 @@ struct uv_resolve
     uint32_t tag; /* Value that the caller may use to identify the lookup. */
 };
 
-/* Splits "host:port". Returns 0 or -EINVAL: no port, a port outside 1..65535 (0 is valid if
- * allow_any_port), a host that is empty or too long, or invalid characters. */
+/* Splits "host:port". Returns 0, or -EINVAL if the port is missing or outside 1..65535 (with
+ * allow_any_port 0 is valid, too), or if the host is empty, too long or has invalid characters. */
 int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESOLVE_HOST_MAX + 1],
                      uint16_t *port);
 

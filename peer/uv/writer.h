@@ -59,12 +59,12 @@ bool uv_writer_busy(const struct uv_writer *w);
 __attribute__((warn_unused_result)) int uv_writer_keep(struct uv_writer *w, struct state *s,
                                                        const struct checkpoint_file_label *label);
 
-/* Ends the writer thread. Waits finish_us for a checkpoint that is being written. Then stops the
- * write, which takes effect after a few megabytes, and waits limit_us more. Returns 0, or
- * -ETIMEDOUT if the disk has still not answered: the caller must then keep *w, its memory and
- * the store, and either call again or end the process. *last: true if done() was not called for
- * the last checkpoint, whose result is then in *result. Both pointers may be NULL. The async
- * handle starts to close, so the loop must run once more before *w is freed. */
+/* Ends the writer thread. Waits `finish_us` microseconds for a checkpoint that is being written.
+ * Then stops the write, which takes effect after a few megabytes, and waits `limit_us` microseconds
+ * more. Returns 0, or -ETIMEDOUT if the disk has still not answered: the caller must then keep *w,
+ * its memory and the store, and either call again or end the process. *last: true if done() was not
+ * called for the last checkpoint, whose result is then in *result. `result` and `last` may be NULL.
+ * The async handle starts to close, so the loop must run once more before *w is freed. */
 int uv_writer_close(struct uv_writer *w, int64_t finish_us, int64_t limit_us,
                     struct uv_writer_result *result, bool *last);
 
