@@ -340,8 +340,8 @@ struct hearsay_did
 {
     /* Mean loss of the samples. Infinity, or NaN with samples > 0, counts as divergence. */
     double loss;
-    /* Number of samples in the local steps of the round. 0: not known; a NaN loss then means that
-     * the loss is not known. */
+    /* Number of samples in the local steps of the round. 0: the number is not known. A NaN loss
+     * then only means that the loss is not known, and does not count as divergence. */
     uint64_t samples;
 };
 

@@ -261,11 +261,10 @@ static int make_run(struct hearsay *h, struct run_flags *filled, char error[RUN_
 
 /* Decides whether this peer describes the run by its own options or takes the run from the cluster:
  *
- *   no "bootstrap"                                         describes the run; it must be complete
- *   "bootstrap", no option of the run                      takes the run
- *   "bootstrap", an option that needs a missing one        takes the run (run_flags_orphan())
- *   "bootstrap", options of the run, no "rounds"           takes the run
- *   "bootstrap", options of the run with "rounds"          describes the run
+ *   A peer without "bootstrap" describes the run, and its options must be complete.
+ *   A peer with "bootstrap" takes the run from the cluster if "rounds" is not set, or if one of its
+ *   options needs another option that is missing (run_flags_orphan()).
+ *   Any other peer with "bootstrap" describes the run.
  */
 static int take_run(struct hearsay *h)
 {

@@ -1,5 +1,5 @@
 /* peer/api/turn.h -- lets the caller's thread and the peer's worker thread use the tensors in
- * turns.
+ * turns. Each arrow in the diagram is a change of the turn, named by the new value of the turn:
  *
  *   worker   mix, encode, steps() waits                          ...  evaluate() waits
  *                            |         ^                              |             ^

@@ -4,18 +4,20 @@
  *   length, JSON, spaces | section | section | ... | manifest
  *   \______ head ______/
  *
- *   __metadata__  format  "hearsay checkpoint"
- *                 version "1"
- *                 run     the run description
- *                 name    name of the peer
- *                 owner   public key of the peer in hexadecimal; missing in files of older versions
- *                         and of `hearsay train`
- *                 beat    step counter of the peer in decimal; a larger number is a newer state
- *                 trained_on  hash of the training files and held-out share, as in a model file;
- *                         missing in files of older versions, for generated data, and for data of
- *                         a program that uses libhearsay
- *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
- *                 the file, and of the part of the manifest before this hash
+ * The JSON has these keys in __metadata__:
+ *
+ *   format: "hearsay checkpoint";
+ *   version: "1";
+ *   run: the run description;
+ *   name: name of the peer;
+ *   owner: public key of the peer in hexadecimal; missing in files of older versions and of
+ *     `hearsay train`;
+ *   beat: step counter of the peer in decimal; a larger number is a newer state;
+ *   trained_on: hash of the training files and held-out share, as in a model file; missing in
+ *     files of older versions, for generated data, and for data of a program that uses libhearsay.
+ *
+ * The manifest is the last tensor, of type U8. It has a BLAKE2b-128 hash of the head, of each
+ * section in the order of the file, and of the part of the manifest before this last hash.
  *
  * Sections are tensors of one dimension, F32 or U8, without their padding. The reader detects every
  * changed byte, and the error message names the section. The hash of the head covers the names and

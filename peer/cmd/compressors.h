@@ -12,8 +12,8 @@
  *   with compression      encode + neighbours * (decode + bits of the message / uplink)
  *   without compression            neighbours *           bits of n floats    / uplink
  *
- * Here decode = validate + apply. Compression pays if it makes an exchange faster. A codec pays
- * only if the bandwidth of the uplink is below a certain value, or it never pays.
+ * Here decode = validate + apply. Compression pays if it makes an exchange faster. For each codec
+ * there is a bandwidth of the uplink below which it pays, or it never pays.
  */
 #ifndef PEER_CMD_COMPRESSORS_H
 #define PEER_CMD_COMPRESSORS_H

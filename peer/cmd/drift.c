@@ -8,10 +8,12 @@
  * of layers, and the two peers that are farthest apart. With --exact every peer sends its model,
  * and Xi is computed from the models. With FILEs the models are read from files.
  *
- *   --json: {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
+ * With --json the command prints an object with these keys, with --watch one per comparison:
+ *
+ *           {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
  *                       "drift", "relative_drift"}],
  *            "round", "drift", "relative_drift": means of the peers' estimates for the
- *            newest estimated round; with --exact only estimates for the compared models,
+ *            newest round that has an estimate; with --exact, for the compared models only,
  *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age",
  *                         "peers", "last_phase"} or null,
  *            "farthest": {"names", "distance"} or null,
@@ -24,9 +26,9 @@
  *
  * With --exact, a peer sends its model from the beginning of a drift window, which is the period
  * for which peers estimate Xi. The command repeats its requests until models and estimates belong
- * to the same round, so that both figures describe the same models. Without lock step the windows
- * of the peers begin at different rounds. In this case the command requests models of a future
- * round.
+ * to the same round, so that both figures describe the same models. If the run is not in lock step
+ * (all peers in the same round), the windows of the peers begin at different rounds. In this case
+ * the command requests models of a future round.
  *
  * Models of different rounds are not compared. `exact` is then null, stderr names the rounds, and
  * the exit code is 1. The mean of the estimates and the ratio are null if no peer has an estimate

@@ -119,10 +119,10 @@ struct come
     const char *silent;
     uint64_t first, last, asked;
     /* True if no peer was training when the sketches (random projections of models) were requested.
-     * Each peer then sends sketches of its present model, whatever the round. */
+     * Each peer then sends sketches of its present model, for whatever round this model is. */
     bool rest;
     /* True if the run is not in lock step, so that peers reach a round at different times. Each
-     * peer then sends sketches of its present model, whatever the round. */
+     * peer then sends sketches of its present model, for whatever round this model is. */
     bool moment;
 };
 

@@ -182,9 +182,9 @@ static bool estimates_missed(const struct drift *d)
     return training && !any;
 }
 
-/* Asks all peers again and again, until each has an estimate for the compared round or a later one,
- * or no longer trains. For each peer the first such answer is kept, because later answers are for
- * later rounds. */
+/* Asks all peers again and again. Stops when each peer no longer trains, or has an estimate for the
+ * compared round or a later one. For each peer the first such answer is kept, because later answers
+ * are for later rounds. */
 static void wait_for_estimates(struct drift *d)
 {
     static struct wire_status first[WIRE_MEMBERS_MAX];

@@ -124,8 +124,8 @@ static const struct
                          "the peer that wrote the model"},
     [DATA_HELD_NONE] = {"none", "all samples of --data, on which the model was trained"}};
 
-/* Returns the text that says whether the evaluated samples were held out of training. If the model
- * file names the training files and the held-out share of --data, the text says that they were.
+/* Returns the text that says whether the evaluated samples were held out of training. This is
+ * certain if the model file names the same training files and the same held-out share as --data.
  * Otherwise the text depends on how the samples were chosen. */
 static const char *held_out_text(const struct cmd_loaded *l)
 {

@@ -1,8 +1,8 @@
 /* peer/cmd/eval_logits.h -- writes a model's logits for all samples of a data set to a file of
  * floats.
  *
- *   [rows][classes] float32, little-endian     rows: one for each sample, in order;
- *                                              for text one for each byte
+ * The file is an array [rows][classes] of float32, little-endian. It has one row for each sample,
+ * in order, and for text one row for each byte.
  */
 #ifndef PEER_CMD_EVAL_LOGITS_H
 #define PEER_CMD_EVAL_LOGITS_H

@@ -1,8 +1,10 @@
 /* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: predicts a label for each sample, and
  * writes the labels as CSV.
  *
- *   index,label,probability           with --probabilities also one column for each class:
- *   0,Iris setosa,0.998211            p_Iris setosa,...
+ *   index,label,probability
+ *   0,Iris setosa,0.998211
+ *
+ * With --probabilities the CSV also has a column for each class, such as "p_Iris setosa".
  *
  * The command labels the same samples as `hearsay eval` evaluates, in the same order. In a table
  * without labels, all rows get a label.

@@ -1,13 +1,14 @@
 /* peer/cmd/progress.h -- shows users the progress of a run, in the same form for all commands.
  *
+ * On a terminal the progress is redrawn in place, with a table of the peers if there are several:
+ *
  *   [=====>       ]  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41  ...
  *   peer-0  training  168/400  loss 0.4123  ...
- *   peer-1  ...                                  on a terminal: redrawn in place, with a table of
- *                                                the peers if there are several
+ *   peer-1  ...
+ *
+ * Elsewhere some tens of lines are printed during a run (peer/progress/progress_rate.h):
  *
  *   training  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41 .. 0.47  ...
- *                                                elsewhere: some tens of lines for a run
- *                                                (peer/progress/progress_rate.h)
  *
  * While a large file is read:
  *

@@ -474,9 +474,9 @@ static int prepare(struct simulation *s, struct run *run)
     return code == CMD_OK ? check_attack(s, run) : code;
 }
 
-/* Makes malloc() keep freed memory instead of returning it to the system, because another peer soon
- * allocates it again. The thresholds for returning memory and for using mmap() must both be set: if
- * only one is set, glibc keeps the other at its small default. */
+/* Makes malloc() keep freed memory instead of returning it to the system, because another simulated
+ * peer soon allocates it again. Two thresholds must be set: one for returning memory, and one for
+ * using mmap(). If only one is set, glibc keeps the other at its small default. */
 static void keep_memory(void)
 {
 /* Only glibc has the two thresholds M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc(). */

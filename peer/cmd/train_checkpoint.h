@@ -1,10 +1,11 @@
 /* peer/cmd/train_checkpoint.h -- writes the checkpoints and the model of `hearsay train`.
  *
- *   before    resumes from the newest checkpoint under --out, if there is one
- *   training  writes a checkpoint every --checkpoint, on a separate thread (peer/uv/writer.h)
- *   Ctrl-C    writes a checkpoint of the round at which the run stops
- *   after     writes the model; if the disk fails, keeps it in memory and tries again for
- *             --disk-timeout
+ *   Before training: resumes from the newest checkpoint under --out, if there is one.
+ *   During training: writes a checkpoint every --checkpoint, on a separate thread
+ *     (peer/uv/writer.h).
+ *   On Ctrl-C: writes a checkpoint of the round at which the run stops.
+ *   After training: writes the model. If the disk fails, keeps the model in memory and tries again
+ *     for --disk-timeout.
  *
  * Checkpoints have the same file format as checkpoints of a peer
  * (peer/checkpoints/checkpoint_store.h), with the sections "train", "model" and the trainer's own

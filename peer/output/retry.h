@@ -1,7 +1,7 @@
 /* peer/output/retry.h -- decides when a failed write is tried again and when the user is warned.
  *
- *   waits before the next try       1 s, 2 s, 4 s, 8 s, 10 s, 10 s, ... until the time limit
- *   waits before the next warning   10 s, 20 s, 40 s, 60 s, 60 s, ...; first at once
+ * The waits between tries are 1 s, 2 s, 4 s, 8 s, 10 s, 10 s, ... until the time limit. The first
+ * warning is given at once, and the waits between warnings are 10 s, 20 s, 40 s, 60 s, 60 s, ...
  *
  * All functions are pure: the caller passes the time.
  */

@@ -151,15 +151,16 @@ static bool has_trigger(const struct run_flags *f)
     return number_real(run_flags_value(f, "trigger"), &trigger) && trigger > 0;
 }
 
-/* Returns the default codec, which depends on mixer, topology and trigger:
+/* Returns the default codec. The default is "none" if the mixer sends whole models, or uses a
+ * collective or a parameter server, because nothing may be left out of such messages. Otherwise
+ * the default is "qsgd:4" in these cases:
  *
- *   mixer sends whole models, or is a collective   none: nothing may be left out
- *   mixer sums updates                             qsgd:4: auto adjusts the codec to the consensus
- *                                                  distance, which does not depend on these deltas
- *   topology changes by round                      qsgd:4: only precise codecs work
- *   trainer needs a precise codec                  qsgd:4
- *   --trigger is above 0                           qsgd:4: auto does not work with empty deltas
- *   otherwise                                      auto */
+ *   - The mixer sums updates. The codec auto follows the consensus distance, which does not show
+ *     how much is left out of updates.
+ *   - The topology changes by round, or the trainer needs a precise codec: auto may be too coarse.
+ *   - --trigger is above 0: auto does not work with empty deltas.
+ *
+ * In all other cases the default is "auto". */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));

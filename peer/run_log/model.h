@@ -44,17 +44,17 @@ struct diary_model
 
 /* Writes a model as safetensors. Its metadata:
  *
- *   run          run description in its canonical form
- *   round, name, version
- *   data         kind of the run's data (nn/data/kind.h)
- *   input        how inputs are made from raw data, as JSON (peer/run_log/input.h)
- *   trained_on   16 hex digits of the hash of the training files, and the share of their samples
- *                that was held out (struct data_trained): "0123456789abcdef 0.1". Missing without
- *                files
- *   classes      names of the classes, separated by newlines, if they are UTF-8 and have at most
- *                DIARY_MODEL_CLASSES_MAX bytes. Missing if classes have no names
- *   columns      names of a table's columns (peer/run_log/columns.h). Missing if they have no names
- *   label        name of the label's column. Missing if columns have no names
+ *   run: run description in its canonical form;
+ *   round, name, version: round of the model, name of the peer, version of the program;
+ *   data: kind of the run's data (nn/data/kind.h);
+ *   input: how inputs are made from raw data, as JSON (peer/run_log/input.h);
+ *   trained_on: 16 hex digits of the hash of the training files, and the share of their samples
+ *     that was held out (struct data_trained), such as "0123456789abcdef 0.1". Missing if the data
+ *     come from no files;
+ *   classes: names of the classes, separated by newlines, if they are UTF-8 and have at most
+ *     DIARY_MODEL_CLASSES_MAX bytes. Missing if classes have no names;
+ *   columns: names of a table's columns (peer/run_log/columns.h). Missing if they have no names;
+ *   label: name of the label's column. Missing if columns have no names.
  *
  * The keys data, input and trained_on are missing if the run has no data kind that determines the
  * shape of the samples.

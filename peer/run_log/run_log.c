@@ -106,7 +106,7 @@ void run_log_flush_lines(struct run_log *d)
 
 /* Called after the peer's run has ended and its sessions are closed. If metrics lines could not be
  * written, the process continues to try for `patience_us`. If the model could not be written
- * either, the node has already waited for disk space, so there is no further try. */
+ * either, the lines are not tried again, because the node has already waited for disk space. */
 uint32_t run_log_lines_retry_ms(struct run_log *d)
 {
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);

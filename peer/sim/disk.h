@@ -1,10 +1,8 @@
 /* peer/sim/disk.h -- a disk in memory that can lose and reorder unsynced data, for tests.
  *
- *   event                              effect
- *   calls of peer/checkpoints/disk.h   the process sees the result at once
- *   sync, sync_dir                     data and names become durable
- *   sim_disk_lose_power()              durable data remain; random numbers decide what happens to
- *                                      other data
+ * The process sees the result of each call of peer/checkpoints/disk.h at once. The calls sync and
+ * sync_dir make data and names durable. After sim_disk_lose_power() all durable data remain, and
+ * random numbers decide what happens to other data.
  *
  * At a power loss each unsynced write is kept, lost or kept in part, independently of the others.
  * A lost range inside a file reads as zeros or as random bytes. Of the unsynced name changes either

@@ -7,6 +7,8 @@
  * and is reported done after its simulated time. Code that reads the results of a job waits for
  * it, so results do not depend on the number of threads.
  *
+ * Effects of a node become events of nodes after a delay, which stands on the arrow:
+ *
  *   node_step() -> sends  --latency, bandwidth--> RECV
  *               -> work   --steps x step_us-----> WORKED
  *               -> dial   --latency------------->  LINK_UP at both ends

@@ -1,12 +1,12 @@
 /* peer/trace/trace_file.h -- the file to which a trace is written, line by line.
  *
- *   PATH is ...                             what happens
- *   --------------------------------------- -----------------------------------------------------
- *   absent, or an empty file                the trace is written to it
- *   a trace of an earlier start             lines are appended, or replace the file (`replaces`)
- *   any other file, a directory, an input   refused: no file but a trace is ever changed
- *   a trace that another process writes     refused
- *   a pipe or a device                      lines are written to it
+ * What happens depends on the file at the path:
+ *
+ *   no file, or an empty file: the trace is written to it;
+ *   a trace of an earlier start: lines are appended, or with `replaces` replace the old lines;
+ *   any other file, a directory, or an input file: refused, because only traces may be changed;
+ *   a trace that another process writes: refused;
+ *   a pipe or a device: lines are written to it.
  *
  * Each line is written without a buffer, so that `tail -f` shows it at once and no line is lost if
  * the process is killed. A write never waits: if the disk is full or the reader of a pipe is too

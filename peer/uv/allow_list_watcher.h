@@ -1,13 +1,10 @@
 /* peer/uv/allow_list_watcher.h -- reads the members file at the start, and again when it changes.
  *
- *   every UV_ROSTER_MS: stat() --file changed, and looks the same in two calls--> read, parse
- *                                                                                    |
- *                 NODE_ADMIT to the node <-- valid, and a different list <-----------+
- *                 a warning, and the old list remains <-- invalid or missing <-------+
- *
- * A change is recognised by inode, size and times, so the file may be written in place or replaced
- * by rename(). Requiring two equal results of stat() avoids reading a half-written file. The
- * warning is given once per version of the file.
+ * stat() is called every UV_ROSTER_MS milliseconds. The file is read when its inode, size or times
+ * have changed, so it may be written in place or replaced by rename(). Before that, two calls of
+ * stat() must give equal results, so that a half-written file is not read. If the file has a valid
+ * and different list, the node gets the list (NODE_ADMIT). If the file is invalid or missing, the
+ * old list remains, and one warning is given per version of the file.
  */
 #ifndef PEER_UV_ALLOW_LIST_WATCHER_H
 #define PEER_UV_ALLOW_LIST_WATCHER_H

@@ -113,8 +113,9 @@ struct node *uv_driver_node(struct uv_driver *d);
 /* Returns the total bytes sent and received at all sockets since the driver was opened. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
-/* Returns the bytes exchanged in sessions with one peer. The counts start at 0 again if the peer
- * had no session while many other peers connected (traffic.h). */
+/* Returns the bytes exchanged in sessions with one peer. The table of these counts has a fixed size
+ * (traffic.h). If many other peers connect while this peer has no session, its row may be reused.
+ * Its counts then start at 0 again. */
 void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
                        uint64_t *received);
 /* Returns how many connections were rejected or lost before they became sessions, for the reason
