@@ -49,9 +49,10 @@ static const struct speed_target speed_targets[] = {
 
 enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 
-/* Target speeds of selecting exactly the largest 1 % of the elements: a multiple of the speed of
- * quickselect, a speed in 10^9 elements per second, and for the histogram method a share of the
- * speed of axpy. Target speeds of the Rice code: millions of positions per second. */
+/* Target speeds of two kernels. The first one selects exactly the largest 1 % of the elements. It
+ * has a target in multiples of the speed of quickselect, one in 10^9 elements per second, and one
+ * for histograms as a share of the speed of axpy. The second one is the Rice code, with targets in
+ * millions of positions per second. */
 #define TARGET_QUICKSELECT 8.0
 /* The target is checked only if the speed of axpy reaches 2e9 elements per second. */
 #define TARGET_TOPK_GELEM 1.0

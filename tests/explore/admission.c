@@ -313,9 +313,9 @@ void admission_look(struct cluster *c, uint32_t peer)
              || (refused && (late || w->rival));
 }
 
-/* Returns how many live peers may refuse this peer, or be refused by it, because the tokens have
- * expired. A process that started after the expiry does not know which peers were admitted by a
- * token before, so it does not admit them. */
+/* Returns the number of live peers that may refuse this peer, or that this peer may refuse, because
+ * a token has expired. A process that started after the expiry does not know that a peer was
+ * admitted by a token before, so it does not admit that peer. */
 uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
 {
     int64_t over_us = (int64_t)(c->plan.token_s * 1e6);

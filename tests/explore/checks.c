@@ -130,8 +130,9 @@ static bool hurt(const struct cluster *c, uint32_t peer)
     return c->peer[peer].starts_us != 0;
 }
 
-/* Returns how long a training peer may wait for other peers, in microseconds: 10 s plus three times
- * the straggler timeout or the time of 20 jobs of the slowest worker, whichever is longer. */
+/* Returns how long a training peer may wait for other peers, in microseconds. The time is 10 s plus
+ * the longer one of: three times the straggler timeout, and the time in which the slowest worker
+ * does 20 jobs (a job is the computation of one round). */
 static int64_t patience_us(const struct plan *p)
 {
     double job = (double)p->step_us * p->local_steps * (1 + p->step_spread);
@@ -164,9 +165,9 @@ static void look_who_moves(struct cluster *c)
     }
 }
 
-/* Returns whether another peer has made progress within patience_us() and is not ahead of this
- * peer. In lock step this peer may be waiting for the other peer, directly or through other waiting
- * peers. */
+/* Returns whether in lock step this peer may be waiting for another peer, directly or through other
+ * peers. The other peer has done no more rounds than this peer, and its last round is not longer
+ * ago than patience_us(). */
 static bool waits_for_the_slow(const struct cluster *c, uint32_t peer)
 {
     int64_t since = sim_now_us(c->world) - patience_us(&c->plan);
@@ -289,8 +290,9 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Returns the peers that a peer counted as members at the start of the round. If deltas overlap a
- * whole round (RUN_OVERLAP_ROUND), the peer must have counted them one round earlier, too. */
+/* Returns the set of peers that a peer counted as members at the start of the round. With
+ * RUN_OVERLAP_ROUND, deltas arrive one round late, so the peer must have counted the members in the
+ * round before, too. */
 static uint32_t counted_at(const struct watched *w, uint64_t round)
 {
     bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
@@ -298,9 +300,9 @@ static uint32_t counted_at(const struct watched *w, uint64_t round)
 }
 
 /* Compares a consensus distance that a peer publishes with the exact distance. The tolerance is 4.5
- * standard errors of a sketch of 256 values. One in 100,000 figures exceeds this tolerance by
- * chance. If a peer skipped the round, the exact distance is computed with its models before and
- * after the round, and the published distance must be in this range. */
+ * standard errors of a sketch of 256 values, which one in 100,000 distances exceeds by chance. If a
+ * peer skipped the round, two exact distances are computed, with its models before and after the
+ * round. The published distance must then be between them, within the tolerance. */
 static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -310,8 +312,8 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
     /* Two processes with one identity have different models, and the exact distance may be computed
-     * with the wrong one. If the peer counted such a process as a member, its published distance is
-     * not checked. */
+     * with the model of the wrong process. The published distance is therefore not checked if the
+     * peer counted such a process as a member. */
     if (set & admission_later(&c->plan))
         return;
     double was = exact_drift(c, set, p->drift_round, false);
@@ -425,9 +427,8 @@ bool check_stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_JOINING;
 }
 
-/* Checks that in lock step no honest training peer is more than MOST rounds ahead of another, even
- * if a peer has trained alone for a time. A Byzantine peer may be refused by all others, and then
- * falls behind. */
+/* Checks that in lock step no honest training peer is more than MOST rounds ahead of another honest
+ * peer. Byzantine peers are not checked, because a peer that all others refuse falls behind. */
 static bool together(struct cluster *c, bool tell)
 {
     enum { MOST = 80 };
@@ -558,10 +559,10 @@ static bool is_ambiguous(const struct cluster *c, uint32_t j)
     return false;
 }
 
-/* Checks the claim of consensus of a peer that ended with code 0. Its model must be close to the
- * models of all peers that ended with code 0 and that it does not report as dead. If it claims a
- * consensus of all members, the models of peers that did all rounds and ended with code 3 are
- * compared, too. */
+/* Checks the claim of consensus of peer i, which ended with code 0. The exact distance among peer i
+ * and all other peers that ended with code 0 must be within the limit. Peers that peer i reports as
+ * dead are left out. If peer i claims a consensus of all members, peers that did all rounds and
+ * ended with code 3 are included. */
 static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 {
     struct verdict_facts f;
@@ -584,7 +585,7 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
 
 /* Returns whether a peer ended with an unknown consensus distance because of invented members
  * (members that do not exist). A peer that counts invented members builds another graph than its
- * neighbours, and an edge that only one graph has never opens. */
+ * neighbours. An edge opens only if it is in the graphs of both of its ends. */
 static bool drawn_apart(const struct cluster *c, const struct verdict *o)
 {
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
@@ -597,8 +598,8 @@ static bool shut_out(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_ALONE && c->plan.listed;
 }
 
-/* Returns whether peer i may end without a finish certificate: too few initial members took part to
- * the end, or another peer ended without a quorum. */
+/* Returns whether peer i may end without a finish certificate. There are two reasons: too few
+ * initial members took part to the end, or another peer ended because it had no quorum. */
 static bool lacks_voters(struct cluster *c, uint32_t i, const struct verdict_facts *f)
 {
     bool lacks = f->uncertified && !liveness_majority(c, sim_node(c->world, i));

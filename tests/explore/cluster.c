@@ -277,8 +277,8 @@ static uint32_t n_known(const struct cluster *c)
 }
 
 /* Returns the number of bootstrap names of each process. A process that knows all peers at its
- * start needs none, except with `forget`: during a split longer than --member-ttl both sides drop
- * each other's members, and only the bootstrap names join the two sides again. */
+ * start needs none, unless the plan has `forget` (--member-ttl). A split longer than --member-ttl
+ * makes both sides drop each other's members, and only bootstrap names join the sides again. */
 static uint32_t n_bootstrap(const struct cluster *c)
 {
     bool none = n_known(c) == c->plan.n_peers && c->plan.forget_s <= 0;
@@ -355,9 +355,9 @@ void cluster_set_run(struct run *r, const struct plan *p)
     snprintf(r->outer, sizeof r->outer, "%s", p->outer[0] != '\0' ? p->outer : "none");
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    /* With --byzantine the consensus phase uses the graph of training. If the consensus phase has
-     * the graph base:K, deltas are not compressed, because an exact averaging pass needs whole
-     * models. */
+    /* With --byzantine the consensus phase uses the graph of training. The graph base:K in the
+     * consensus phase makes an exact averaging pass (rounds after which all models are equal). Its
+     * deltas are not compressed, because the pass needs whole models. */
     bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
     snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
     if (last && round_schedule_of(p->final_topology))

@@ -28,8 +28,8 @@ enum wrong {
     /* The two ends of an edge mixed the same exchange with different coefficients, or the sum of
      * all models is wrong. */
     WRONG_MEAN,
-    /* The number of rounds that a peer claims is not the number of rounds it did plus the number it
-     * reports as skipped. */
+    /* A peer's round number is not the round of its join plus the rounds that it did and the rounds
+     * that it reports as skipped. */
     WRONG_ROUNDS,
     WRONG_STORM,      /* A peer opens or accepts sessions in an endless loop. */
     WRONG_STANDSTILL, /* A training peer that no fault affects makes no progress for a long time. */
@@ -126,8 +126,8 @@ struct watched
     int64_t moved_us; /* Time at which the step counter `seen` last changed. */
     /* Step counter of the peer at its last progress (beat_us). */
     uint64_t beat;
-    /* True: a fault stops or slows the peer's event loop or worker, or a job that began during such
-     * a fault is not done yet. */
+    /* True: a fault stops or slows the peer's event loop or worker, or the worker still does a job
+     * (computation of one round) that began during such a fault. */
     bool hurt;
     /* Last time at which the peer made progress or was allowed to make none, because of a fault or
      * of its phase. */
@@ -161,8 +161,8 @@ struct cluster
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
     double moved[DIM_MAX]; /* Sum of all local updates of all peers, for each parameter. */
-    /* True while each exchange has been applied at both ends, because no peer has died, been
-     * declared dead, started late or ended early. check_mean() requires this. */
+    /* True: every exchange so far was applied at both ends. False after a peer has died, was
+     * declared dead, started late or ended early. check_mean() requires true. */
     bool whole;
     uint32_t down[PLAN_FAULTS_MAX]; /* For each fault, the set of peers that it has taken down. */
     /* For each fault, the set of peers whose event loop or worker it stops or slows now. */
@@ -225,9 +225,9 @@ uint32_t cluster_told(const struct cluster *c);
 void course_run(struct cluster *c);
 
 /* Functions of checks.c. check_event() runs before the node gets an event, check_exchanges() after
- * a job of the worker, check_progress() when the node has updated its progress figures, and
- * check_end() at the end of the run. check_counted() returns the set of peers that a peer counts as
- * members now. */
+ * a job of the worker (computation of one round), check_progress() when the node has updated its
+ * progress figures, and check_end() at the end of the run. check_counted() returns the set of peers
+ * that a peer counts as members now. */
 uint32_t check_counted(const struct cluster *c, uint32_t peer);
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev);
 void check_exchanges(struct cluster *c, uint32_t peer);
@@ -243,15 +243,16 @@ bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 
 /* Functions of liars.c. liars_set() configures the Byzantine peers. liars_check_model() is called
- * after each job of an honest peer, and liars_check_note() for each of its messages to the user. */
+ * after each job (computation of one round) of an honest peer, and liars_check_note() for each of
+ * its messages to the user. */
 void liars_set(struct cluster *c);
 void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
 /* Returns whether the attack of the Byzantine peers excuses a peer that ended without consensus. */
 bool liars_excuse(const struct cluster *c);
-/* liars_part() returns whether an attack allows the peer to keep an edge to an honest peer closed.
- * liars_claim() returns the largest exact relative consensus distance that is allowed among peers
- * that claim consensus. Infinity: no limit. */
+/* liars_part() returns whether honest peers may refuse each other's deltas for a while because of
+ * an attack, so that the edge between them stays closed. liars_claim() returns the largest exact
+ * relative consensus distance that peers that claim consensus may have. Infinity: no limit. */
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
 
@@ -302,8 +303,8 @@ int64_t liveness_limit_us(const struct plan *p);
 void liveness_part(struct cluster *c, const struct fault *f);
 void liveness_late(struct cluster *c);
 void liveness_end(struct cluster *c);
-/* Returns whether enough of the initial members, as node n knows them, took part to the end: a
- * majority and a quorum. A peer that a transient fault killed in the consensus phase is not
- * restarted, and does not count. */
+/* Returns whether enough of the initial members took part to the end: more than half of them, and
+ * at least a quorum. Node n's list of initial members counts. A peer that a transient fault killed
+ * in the consensus phase is not restarted, and does not count. */
 bool liveness_majority(const struct cluster *c, const struct node *n);
 #endif

@@ -86,10 +86,11 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
 }
 
-/* Ends a fault that took down peer i: restarts its process, unless all other peers have ended. A
- * peer that left, or that has no checkpoint, is restarted only while some peer still joins or
- * trains. Restarted later, the peer could vote a second time or replace its final model, and the
- * finish protocol gives no guarantee in these cases (peer/node/finish/README.md). */
+/* Ends a fault that took down peer i. Restarts its process if some honest peer still takes part in
+ * the run, or if no honest peer has a process. A peer that left, or that has no checkpoint, is
+ * restarted only while some peer still joins or trains. If it were restarted later, it could vote a
+ * second time or replace its final model, and the finish protocol allows neither
+ * (peer/node/finish/README.md). */
 static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
 {
     const struct fault *f = &c->plan.fault[k];

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With --byzantine: largest allowed distance of an honest model from the initial model, in
- * multiples of the distance of the farthest optimum. Local steps alone keep the model within a
- * factor of 1. Noise and the influence of Byzantine peers add to this distance. An outer optimiser
- * multiplies a constant update by LR / (1 - MOMENTUM), so the limit is multiplied by the same
- * factor. */
+/* With --byzantine: largest allowed distance of an honest model from the initial model. The unit is
+ * the distance from the initial model to the farthest optimum of an honest peer. Local steps alone
+ * keep the model within 1. Noise and the influence of Byzantine peers add to this distance. An
+ * outer optimiser multiplies a constant update by LR / (1 - MOMENTUM), so ways() multiplies the
+ * limit by this factor. */
 static const double most_ways = 4;
 
 /* ---- drawing Byzantine peers ---- */
@@ -128,8 +128,8 @@ static double farthest2(const struct cluster *c)
     return most2;
 }
 
-/* Returns the largest allowed distance of an honest model from the initial model, in multiples of
- * the distance of the farthest optimum. */
+/* Returns the largest allowed distance of an honest model from the initial model. The unit is the
+ * distance from the initial model to the farthest optimum of an honest peer. */
 static double ways(const struct plan *p)
 {
     struct run_outer o = {.lr = 0};
@@ -168,18 +168,19 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
     }
 }
 
-/* Returns whether the attack excuses a peer that ended without consensus. An attacker that sends
- * false models can keep the honest models apart until the end. With --byzantine every attack is an
- * excuse, because a peer may clip all its neighbours, so honest models may stay apart. Without
- * --byzantine, an attack without false models is an excuse only if the plan also has faults,
- * --policy async or exact averaging passes. */
+/* Returns whether the attack excuses a peer that ended without consensus. With --byzantine every
+ * attack is an excuse: a peer may clip all its neighbours, so honest models may stay apart. Without
+ * --byzantine, an attacker that sends false models is an excuse, because it can keep honest models
+ * apart until the end. Any other attack is an excuse only if the plan also has faults, --policy
+ * async or exact averaging passes. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
     struct run run;
     cluster_set_run(&run, &c->plan);
-    /* With exact averaging passes a peer computes no bound of the consensus distance from its
-     * edges, so it does not notice the attack. */
+    /* Without exact averaging passes, a peer notices the attack by a bound of the consensus
+     * distance, which it computes from its edges. With exact averaging passes, a peer computes no
+     * such bound. */
     bool else_wrong =
         c->plan.n_faults > 0 || c->plan.async || round_schedule_of(run_final_topology(&run));
     return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
@@ -201,8 +202,8 @@ bool liars_part(const struct cluster *c, uint32_t peer)
 
 /* Returns the largest exact relative consensus distance that is allowed among peers that claim
  * consensus. Byzantine peers falsify the estimates, so twice the target is allowed. An exact
- * averaging pass (base:K) uses no estimate: a Byzantine peer can move the models apart unnoticed
- * (peer/node/edge/averaging_pass.h), and no limit applies. */
+ * averaging pass (base:K) uses no estimate. A Byzantine peer can then move the models apart
+ * unnoticed, so there is no limit (peer/node/edge/averaging_pass.h). */
 double liars_claim(const struct cluster *c)
 {
     struct run run;

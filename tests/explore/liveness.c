@@ -3,13 +3,14 @@
  *
  * In a plan with `liveness yes` a minority of peers is killed, switched off, stopped or cut off
  * from all other peers permanently. All other faults end. After the last fault each peer must end
- * within a bounded time, and as follows:
+ * within a bounded time. The exit code that a peer must have depends on its connection:
  *
- *   peer                                     must end with
- *   connected to most initial members        exit code 0 if no peer had ended 30 s after the faults
- *   cut off, after it began to train with    exit code 3 and a verdict that says why: no quorum, no
- *   more than twice as many members          other members, or the run ended without this peer
- *   cut off, otherwise                       any exit code
+ *   - A peer that is connected to most initial members: code 0, if no peer had ended 30 s after the
+ *     faults.
+ *   - A peer that was cut off after it began to train, if fewer than half of the members with
+ *     which it began were cut off: code 3, and a verdict that says why. The reason is no quorum,
+ *     no other members, or that the run ended without this peer.
+ *   - Any other peer that was cut off: any code.
  */
 #include "cluster.h"
 

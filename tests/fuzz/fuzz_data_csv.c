@@ -46,8 +46,9 @@ static void check_scaled(struct scale *s, struct dataset *train, struct reader r
     char error[DATA_ERROR_MAX], note[SCALE_NOTE_MAX];
     r.kind = train->kind;
     r.names = train->names;
-    /* With header=auto, the first reading may take a first line for a header. The second reading
-     * knows the words of the columns, and may take the same line for a row. */
+    /* With header=auto, the first reading may take the first line for column names. The data kind
+     * that results tells the second reading which words the columns contain, so the second reading
+     * may take the line for a row. */
     bool told = strcmp(r.header, "auto") != 0;
     int err = csv_parse(&test, &r, files, error);
     demand(err == 0 || !told);

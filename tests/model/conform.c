@@ -366,9 +366,9 @@ static void read_voters(struct conform *f, uint32_t peer)
             f->acceptor[acceptor_of(f, f->members.member[i].key)].n_listed++;
 }
 
-/* Does what quorum() does in finish.pml: returns whether the voters of f->members for which has()
- * is true are a quorum. The number of all voters includes those that the member table of the peer
- * has dropped. */
+/* Does what quorum() does in finish.pml: returns whether the voters for which has() is true are a
+ * quorum of all voters. Voters are taken from f->members. The number of all voters includes those
+ * that the peer's member table has dropped. */
 static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
                       bool (*has)(const struct answer *a))
 {
@@ -588,8 +588,9 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
         demand(f, peer, b != 0, ANSWER_ASKED, b);
         demand(f, peer, order(f, b, a->promised) >= 0, ANSWER_PROMISE, b);
         if (b != 0) {
-            /* A restarted process may store a promise of the same ballot again, even after the peer
-             * has accepted the proposal of that ballot. The checker keeps the first answer. */
+            /* After a restart, a process may store its promise of a ballot again, even after the
+             * peer has accepted the proposal of that ballot. The checker keeps the answer to the
+             * first promise. */
             struct answer *x = &f->ballot[b]->answer[p->acceptor];
             x->taken = x->voted ? x->taken : a->taken;
             x->voted = true;

@@ -82,9 +82,9 @@ static inline void *rig_train(void *self)
     p->code = hearsay_wait(p->h, -1);
     while (p->code == HEARSAY_OK) {
         struct hearsay_did did = {.loss =
-                                      /* NaN means that no loss is reported. The loss of a single
-                                       * peer may rise, because the mean of the models is not the
-                                       * optimum of this peer. */
+                                      /* The program reports no loss to the library (NaN). The loss
+                                       * of a single peer may rise here, because the mean of the
+                                       * models is not the optimum of this peer. */
                                   (double)NAN};
         if (p->stop_at > 0 && p->rounds + 1 == p->stop_at) {
             p->code = hearsay_leave(p->h, 30);

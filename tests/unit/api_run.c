@@ -513,8 +513,8 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     assert_int_equal(n, sizeof got);
     memcpy(got, kept, n);
     assert_int_equal(got[0], round);
-    /* The program stored these bytes in the last completed round, which has the index `at` - 1
-     * because rounds count from 0. */
+    /* The program stored the bytes that hearsay_kept() returns in the last completed round. Rounds
+     * count from 0, so after `at` rounds this round has the number `at` - 1. */
     assert_int_equal(round, at - 1);
     assert_int_equal(got[1], 12345);
     rig_train(&p);

@@ -102,8 +102,8 @@ static void test_unbiased(void **state)
     double z = largest_z(4096, p, one);
     if (!(z < 5.0))
         fail_msg("biased: z %.2f", z);
-    /* This call weights each triple by its probability p_i, as a codec without the factor 1 /
-     * p_i would. The test for bias must detect that. */
+    /* With weight p_i, the decoded triples are those of a wrong codec that omits the factor
+     * 1 / p_i. The test must detect its bias. */
     z = largest_z(4096, p, p);
     if (!(z > 5.0))
         fail_msg("the test would pass a codec without 1 / p: z %.2f", z);
@@ -256,8 +256,9 @@ static void test_hostile(void **state)
     rig_close(&rig);
 }
 
-/* A message with the largest possible number of triples is valid. One more triple is refused,
- * although compress_bound() has room for it, because the model has a second matrix. */
+/* A message with the largest possible number of triples is valid. A message with one more triple is
+ * refused. Its length is within compress_bound() only because the bound includes the second matrix
+ * of the model. */
 static void test_most(void **state)
 {
     (void)state;

@@ -84,8 +84,9 @@ static void check_lengths(struct bench_rig *r)
         check(!compress_validate(r->c, r->bytes, cut), "a truncation passes");
 }
 
-/* Encoding without measuring the error gives the same bytes, or no bytes if the message would
- * not change the replica x_hat. Here x_hat is r->out, which stays zero. */
+/* A codec that is not asked for the error must give the same bytes as one that is. If the message
+ * would not change the replica x_hat, it may give an empty message instead. x_hat is r->out, which
+ * is set to zero here. */
 static void check_unmeasured(struct bench_rig *r, const float *v)
 {
     size_t len;
@@ -123,9 +124,9 @@ static void check_repeats(struct bench_rig *r, const struct tested *t, const flo
     free(first);
 }
 
-/* A vector that is not zero must not be lost as a whole. A codec that is a contraction always sends
- * something. Every codec that does not select elements must send a vector of one element, and a
- * vector of equal elements. */
+/* A vector that is not zero must not be lost as a whole. A contraction must reduce the error of
+ * every such vector. A vector of one element must always decode to a value that is not 0, and so
+ * must a vector of equal elements, unless the codec selects elements. */
 static void check_speaks(const struct bench_rig *r, const struct tested *t, double x2)
 {
     if (!(x2 > 0.0) || at_kind == VECTOR_DENORMAL || (t->traits & SPEC_MUTE))

@@ -238,17 +238,17 @@ static void test_chosen(void **state)
         {"topk:0.1", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x7f}, false},
         {"topk:0.1", 20, 10, {1, 0x81, 0, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 3, 2, 0x1e, 0, 0, 0, 0x80, 0x3f}, false},
-        /* Refused: a valid topk message whose position is encoded differently than a sender must
-         * encode it. The Rice parameter is larger but does not shorten the stream, or another
-         * position code is used. */
+        /* These messages have a valid position that is not encoded as a sender must encode it, so
+         * they must be refused. In the first ones, the Rice parameter is larger than a sender's,
+         * and the stream is not shorter. The others use another code for the position. */
         {"topk:0.1", 20, 9, {1, 1, 4, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 5, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 9, {1, 1, 32, 1, 0x1f, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 10, {1, 1, 36, 2, 1, 15, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, false},
         /* topk:0.1 of 20 values may send at most two positions. The first message has three
-         * positions, and the second has two. The third has one, with a Rice parameter so bad that
-         * the stream exceeds the bound. */
+         * positions. The second has two and is valid. The third has one, with a Rice parameter so
+         * bad that the stream exceeds the bound. */
         {"topk:0.1", 20, 17, {1, 3, 0, 1, 7}, false},
         {"topk:0.1", 20, 13, {1, 2, 0, 1, 3}, true},
         {"topk:0.1", 20, 11, {1, 1, 0, 3, 0, 0, 0x08}, false},

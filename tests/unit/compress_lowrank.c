@@ -319,8 +319,8 @@ static void test_hostile(void **state)
     rig_close(&rig);
 }
 
-/* Each matrix is encoded by itself, whatever the scope option says. The other rules of the
- * specification must still apply to their own tensors. */
+/* lowrank encodes each matrix by itself, whether or not the specification says scope=layer. Rules
+ * of the specification for other tensors, such as bias=none, must still apply to these tensors. */
 static void test_model(void **state)
 {
     (void)state;

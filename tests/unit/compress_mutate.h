@@ -10,14 +10,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes that some codec treats specially: 121 of the quartic code, its runs and the codes beyond,
- * codes of bitmap and Elias-Fano, and codes of -0. */
+/* Bytes that some codec treats specially: in ternary codes, 121 (five zeros), the run bytes and the
+ * invalid bytes; special bytes of the position codes bitmap and Elias-Fano; and codes of the value
+ * -0. */
 static const uint8_t mutate_bytes[] = {0x00, 0x01, 0x7f, 0x80, 0x88, 0xff, 0x3f, 0x5f,
                                        0x78, 0x7c, 31,   32,   63,   64,   65,   121,
                                        242,  243,  255,  0xc0, 0x55, 0xaa};
 
-/* Floats with a special meaning: -0, NaN, infinities, 2^64 and just below, subnormals, -1, 2^63.
- * The last word is part of the longest varint. */
+/* 32-bit words. Most are floats with a special meaning: -0, NaN, infinities, 2^64 and the float
+ * just below it, subnormals, -1 and 2^63. The last word occurs in the longest variable-length
+ * integer. */
 static const uint32_t mutate_words[] = {
     0x80000000u, 0x7fc00000u, 0x7f800000u, 0xff800000u, 0x5f800000u, 0x5f7fffffu, 0x00000001u,
     0x007fffffu, 0x00800000u, 0x80000001u, 0xbf800000u, 0x5f000000u, 0x00000000u, 0xffffffffu};

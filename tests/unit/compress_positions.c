@@ -480,8 +480,8 @@ static void test_rules(void **state)
     refused(POSITIONS_BITMAP, N, len, "a bit in the padding");
 
     len = positions_put(POSITIONS_EF, set, K, N, bytes);
-    /* The Elias-Fano code has 4 low bits for each of the 5 positions. The stream has 11 bits for
-     * the high parts, and 20 for the low parts. */
+    /* Elias-Fano code of 5 positions with 4 low bits each: the stream has 11 bits for the high
+     * parts of the positions, and 5 * 4 = 20 bits for the low parts. */
     assert_int_equal(bytes[1], 32 + 4);
     assert_int_equal(len, 3 + 2 + 3);
     bytes[1]--;

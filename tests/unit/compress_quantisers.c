@@ -36,8 +36,8 @@ static void test_exact_sizes(void **state)
         {"qnt:8:4096", MILLION, 244 * (32 + 1536) + 32 + 216},
         {"nat", MILLION, 1125000},
         {"nat,round=near", MILLION, 1125000},
-        /* Sizes of qnt messages of one block of n values: as many means of 4 bytes each as the
-         * largest power of two that is at most n, then the codes of the values. */
+        /* Sizes of qnt messages of one block of n values. A message has as many means of 4 bytes
+         * each as the largest power of two that is at most n, and one code for each value. */
         {"qnt", 1, 4},
         {"qnt", 2, 8 + 1},
         {"qnt", 3, 8 + 1},

@@ -222,8 +222,9 @@ static void test_layer_scope(void **state)
         static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
         struct rules rules = {.spec = spec};
-        /* Codecs with random draws are left out: with rules, each tensor has random numbers of its
-         * own, so the message differs from that with scope=layer. */
+        /* This loop compares the messages of rules for each tensor with scope=layer. Codecs with
+         * random draws are left out, because rules give each tensor random numbers of its own and
+         * scope=layer does not, so the messages differ. */
         if (strstr(list[i].spec, "scope=") != NULL || (list[i].traits & SPEC_RANDOM))
             continue;
         spec_and(spec, list[i].spec, ",scope=layer");

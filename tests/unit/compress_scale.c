@@ -144,8 +144,8 @@ static void *hold(void *arg)
     return NULL;
 }
 
-/* Threads apply a message while the sender encodes the next one. All of them must get the same
- * replica as a single holder. */
+/* Several threads apply a message to their own replicas while the sender encodes the next message.
+ * Each replica must equal the one that a single thread computes. */
 static void test_threads(void **state)
 {
     (void)state;

@@ -12,8 +12,9 @@ enum { MILLION = 1000000, SMALL_MAX = 300 };
 
 static float v[MILLION];
 
-/* Sizes of messages of one million Gaussian values, with the first byte. If all messages of a codec
- * have one length, its bound and nominal size are equal to it. */
+/* Sizes in bytes of messages of one million Gaussian values. In each row, `+ 1` is the first byte
+ * of the message. If all messages of a codec have the same length, compress_bound() and
+ * compress_nominal() must return this length. */
 static void test_exact_sizes(void **state)
 {
     (void)state;

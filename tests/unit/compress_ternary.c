@@ -1,7 +1,7 @@
 /* tests/unit/compress_ternary.c -- tests the codecs onebit, thr2, tern, 3lc and dorefa.
  *
- * Per value, onebit sends one bit, thr2 two bits, tern and 3lc a ternary digit, and dorefa k bits,
- * with which it has no code for 0. */
+ * Per value, onebit sends one bit, thr2 two bits, tern and 3lc a ternary digit, and dorefa k bits.
+ * dorefa has no code for the value 0. */
 #include "tests/unit/compress_vectors.h"
 
 #include <errno.h>
@@ -235,9 +235,10 @@ static void test_dorefa_levels(void **state)
 
 enum { N = 64, DRAWS = 4096 };
 
-/* Returns the largest deviation of a coordinate's mean over DRAWS draws from its value, in exact
- * standard deviations. `swap` makes the probabilities of rounding up and down change places, which
- * the test must detect. */
+/* For each coordinate, computes by how many exact standard deviations its mean over DRAWS draws
+ * differs from its value. Returns the largest result. With `swap`, the draws are changed to those
+ * of a codec that has the probabilities of rounding up and down swapped. The result must then be
+ * large. */
 static double worst_z(const char *spec, unsigned steps, bool centred, bool swap)
 {
     static double sum[N];

@@ -12,8 +12,8 @@
 
 enum { SIDE = 8, N_MAX = 4 * SIDE * SIDE, DRAWS = 4096 };
 
-/* The vectors have 64 elements. Codecs of matrices get four times as many, because they send an 8 x
- * 8 matrix uncompressed. */
+/* Number of elements of the vectors. Codecs of matrices get 256 elements instead of 64, because
+ * they send a matrix of 8 x 8 uncompressed. */
 static size_t n = SIDE * SIDE;
 static float v[N_MAX];
 
@@ -29,8 +29,8 @@ struct verdict
 };
 
 /* Tests whether the mean of each coordinate over DRAWS draws is v. The standard deviation is
- * estimated from the draws, which may lack rare events. It is therefore at least the deviation that
- * a single draw with the largest error would cause. Coordinates that never err must be exact. */
+ * estimated from the draws. An error that is rare may occur in no draw of a coordinate, so the
+ * estimated variance is at least (largest error of all draws)^2 / DRAWS. */
 static struct verdict z_test(draw_fn *draw_one, void *self)
 {
     static double sum[N_MAX], squares[N_MAX];
@@ -165,8 +165,9 @@ struct mutant
     bool wrong;
 };
 
-/* QSGD as in section 3.1 of the paper: level l + 1 with the probability of the fraction, else l.
- * The wrong variant, printed in a survey, has these probabilities swapped. */
+/* QSGD as in section 3.1 of the paper. A value between the levels l and l + 1 becomes l + 1 with a
+ * probability equal to its fractional part, else l. The wrong variant, printed in a survey, has the
+ * two probabilities swapped. */
 static void draw_qsgd(void *self, uint64_t draw, float *out)
 {
     const struct mutant *m = self;
@@ -212,8 +213,8 @@ static void test_mutants(void **state)
     }
 }
 
-/* One coordinate is 0.01 of the norm. QSGD with one level and swapped probabilities gives it a mean
- * of 0.99 of the norm. */
+/* A coordinate of 0.01 in a vector of norm 1 must decode to 0.01 on average. With one level and
+ * swapped probabilities, QSGD decodes it to 0.99 on average. */
 static void test_swapped_example(void **state)
 {
     (void)state;

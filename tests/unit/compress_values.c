@@ -71,10 +71,10 @@ static void test_randk_marginals(void **state)
     rig_close(&r);
 }
 
-/* A block with a single value that is not 0 has this value as its norm, so the value has level s
- * and never s + 1. The naive formula gives s + 1 in one of seven blocks. The test has 10^7 blocks
- * of 127 levels and 10^6 each of 1 and 7 levels. The quotient may round to just below s, so level s
- * - 1 is drawn, but rarely. */
+/* If only one value of a block is not 0, the norm of the block equals its absolute value. The value
+ * must then get the highest level s, and never s + 1. The naive formula gives s + 1 in one of seven
+ * blocks. Level s - 1 may occur rarely, if the quotient is rounded to just below s. There are 10^7
+ * blocks with s = 127, and 10^6 each with s = 1 and s = 7. */
 static void test_level_overflow(void **state)
 {
     (void)state;
@@ -138,8 +138,8 @@ static void test_fp16_rounding(void **state)
 {
     (void)state;
     static const float pairs[][2] = {
-        /* The largest value of the block is 1.5, so neighbouring fp16 values differ by 2^-10 near
-         * 1, and by 2^-38 near 0. */
+        /* A block of fp16 has a scale. In this block the largest value is 1.5, so neighbouring
+         * values of the scaled format differ by 2^-10 near 1, and by 2^-38 near 0. */
         {1.0f + 0x1p-11f, 1.0f},
         {1.0f + 0x1.8p-10f, 1.0f + 0x1p-9f},
         {-1.0f - 0x1.2p-11f, -1.0f - 0x1p-10f},

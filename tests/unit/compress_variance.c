@@ -30,8 +30,8 @@ static double l1(void)
 
 /* ---- formulas for E |v - C|^2 ---- */
 
-/* QSGD: (N/s)^2 sum f (1 - f) for s levels and norm N, where f is the fractional part of s |v| /
- * N. */
+/* Returns the total variance E |v - C(v)|^2 of QSGD: (N/s)^2 sum f (1 - f) for s levels and norm N,
+ * where f is the fractional part of s |v| / N. */
 static double qsgd_variance(double norm, double levels)
 {
     double sum = 0.0;
@@ -198,8 +198,9 @@ static void test_natural_worst(void **state)
     assert_true(fabs(mean - expected) <= 0.03 * expected);
 }
 
-/* atomo draws singular values as wangni draws coordinates, so the formula for wangni holds on a
- * diagonal matrix. Some of the probabilities are limited to 1 and some are not. */
+/* The codec atomo draws singular values with the probabilities with which the codec wangni draws
+ * coordinates. On a diagonal matrix the formula for wangni therefore also holds for atomo. Some of
+ * the probabilities are limited to 1 and some are not. */
 static void test_atomo(void **state)
 {
     (void)state;

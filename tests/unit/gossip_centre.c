@@ -234,8 +234,9 @@ static void test_pushes_count_once(void **state)
     close_bench(&b);
 }
 
-/* Workers that received equal answers share one copy of their model at the server. A worker that
- * has lost its model gets the whole model, and then shares the copy again. */
+/* Tests how a parameter server stores its workers' copies of the model. Workers that received equal
+ * answers share one stored copy. A worker that has lost its model gets the whole model, and then
+ * shares the copy again. */
 static void test_copies(void **state)
 {
     struct bench b;

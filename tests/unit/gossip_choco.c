@@ -8,9 +8,9 @@
 
 /* ---- in step, and out of it ---- */
 
-/* In lock step, an exchange costs one encoding and one packet for all edges together. An edge that
- * misses a round gets a replica of its own, and shares the common replica again only after a reset
- * of all edges. */
+/* In lock step, an exchange costs one encoding and one packet for all edges of a peer together,
+ * because the edges share one replica of its model. An edge that misses a round gets a replica of
+ * its own. It shares the common replica again only after a reset of all edges. */
 static void test_replicas(void **state)
 {
     struct world w;
@@ -67,8 +67,9 @@ static void test_replicas(void **state)
     world_close(&w);
 }
 
-/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. An edge that
- * has missed rounds needs its own replica. */
+/* Each edge of peer 0 in turn delivers no message for three rounds and then continues. Edges share
+ * one replica of a peer's model while all of them deliver its deltas. An edge that has missed
+ * rounds needs a replica of its own. */
 static void test_every_edge_alone(void **state)
 {
     struct world w;
@@ -96,8 +97,8 @@ static void test_every_edge_alone(void **state)
     world_close(&w);
 }
 
-/* One job commits two different deltas of a replica that two edges share. After that each edge must
- * have a replica of its own. */
+/* One job (computation of one round) commits two different deltas of a replica that two edges
+ * share. After that each edge must have a replica of its own. */
 static void test_one_replica_two_deltas(void **state)
 {
     struct world w;
@@ -167,8 +168,8 @@ static void test_reset(void **state)
     world_close(&w);
 }
 
-/* An edge is reset while a job works on it. The job's exchange must not count, its delta must not
- * be sent, and no packet may be lost. */
+/* An edge is reset while a job (computation of one round) uses it. The job's exchange must not
+ * count, its delta must not be sent, and no packet may be lost. */
 static void test_reset_overtakes_job(void **state)
 {
     struct world w;
@@ -239,9 +240,9 @@ static void test_consensus(void **state)
 
 /* ---- gamma ---- */
 
-/* For gamma all levels of the codec list count as one codec, so gamma continues when the level
- * changes. With another codec gamma starts again. Both ends of an edge must agree, whichever level
- * each of them uses. */
+/* The consensus step size gamma depends on the codec. All levels of the codec list count as one
+ * codec, so gamma continues when the level changes. With any other codec gamma starts again. Both
+ * ends of an edge must have the same gamma, whichever level each of them uses. */
 static void test_rungs(void **state)
 {
     struct world w;

@@ -106,9 +106,9 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* A job makes deltas for three edges that share a replica. The first and the third delta carry
- * statistics and must share one packet. The second carries none and must have a packet of its
- * own. */
+/* In one round a peer makes deltas for three edges that share a replica. The first and the third
+ * delta carry statistics and must share one packet. The second carries none and must have a packet
+ * of its own. */
 static void test_groups(void **state)
 {
     (void)state;

@@ -333,8 +333,8 @@ static inline void check_replicas(struct world *w)
             const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
             if (i == j || x->round != y->round || x->reset || y->reset || w->peer[i].works
                 || w->peer[j].works)
-                /* One end of the edge is a round ahead, or its job runs, so the replicas of the two
-                 * ends may differ. */
+                /* The replicas of the two ends may differ now: one end has done one exchange more
+                 * than the other, the edge is being reset, or a job of one end runs. */
                 continue;
             assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
             assert_memory_equal(&x->gamma.value, &y->gamma.value, sizeof x->gamma.value);

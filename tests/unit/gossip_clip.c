@@ -74,9 +74,9 @@ static void threshold_is_the_twins(void **state)
     }
 }
 
-/* Each neighbour has the same weight, and one of four may be Byzantine. The clipping threshold is
- * the second-smallest distance of the neighbours in training, and the second-largest in the
- * consensus phase. */
+/* Four neighbours have equal weights, and one of them may be Byzantine. During training the
+ * clipping threshold is the second-smallest of the neighbours' distances from this peer. In the
+ * consensus phase it is the second-largest. */
 static void four_neighbours(void **state)
 {
     static const double d2[][6] = {{1, 2, 3, 4, 2, 3},
@@ -216,8 +216,9 @@ static void limit_is_by_what_was_seen(void **state)
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
     /* The distances on other edges have no influence before outlier_filter_warn() is called. */
     assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2);
-    /* If all models but one agree, this peer's distance from the initial model sets the limit, so
-     * that a peer that joins late is accepted. */
+    /* If the largest distance seen on this edge is tiny, the limit is OUTLIER_FILTER_WAYS times
+     * this peer's distance from the initial model. A peer that joins late and still has the initial
+     * model is then accepted. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
     assert_false(outlier_filter_saw(&t, 9, 0.2, false));
     assert_false(outlier_filter_saw(&t, 1, 0.2, false));

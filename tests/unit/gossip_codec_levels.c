@@ -13,9 +13,10 @@
 
 enum { LOOKS = 8 };
 
-/* Reports, at round `now`, a drift estimate of round `of`. A round of local steps has length 1 and
- * the graph's spread is 2, so the normalised drift is `excess`. The lag of the replicas equals the
- * consensus distance. */
+/* Reports, at round `now`, the consensus distance Xi that was estimated for round `of`. Xi is 2 *
+ * excess, the local steps of a round have length 1, and the factor `spread` of the graph is 2. The
+ * normalised drift Xi / (spread * length) is therefore `excess`. The lag (the part of the model
+ * that deltas leave unsent) is set to Xi. */
 static void look(struct codec_levels *l, double target, double excess, uint64_t of, uint64_t now)
 {
     l->motion2 = 1;
@@ -73,9 +74,10 @@ static void test_table(void **state)
         }
 }
 
-/* A drift above the target moves to a denser level only if the lag of the replicas is more than
- * half of the drift. A drift within the target moves to a sparser level if the lag is under a
- * fifth of the drift. The lag is measured at the start of the window of the drift estimate. */
+/* The lag is the part of the model that deltas leave unsent. If the drift is above the target, the
+ * codec level becomes denser only if the lag exceeds half of the drift. If the drift is within the
+ * target, the level becomes sparser if the lag is under a fifth of the drift. The lag is the one at
+ * the time when the drift estimate began. */
 static void test_lag(void **state)
 {
     static const struct
@@ -94,8 +96,8 @@ static void test_lag(void **state)
             l.motion2 = 1;
             l.lag2 = lag * lag;
             codec_levels_mark(&l, 10 * t);
-            /* The lag of the replicas at the start of the window of a drift estimate must count,
-             * not the lag at its end. */
+            /* A drift estimate takes several rounds. The lag (the part of the model that deltas
+             * leave unsent) at its start must count, not the lag at its end. */
             l.lag2 = 100 - l.lag2;
             codec_levels_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
@@ -104,9 +106,9 @@ static void test_lag(void **state)
     }
 }
 
-/* The drift stays over its target although the lag of the replicas is small. The codec level
- * must not become sparser. It must become denser after three consecutive drift estimates over
- * four times the target. */
+/* The drift stays over its target although the lag (the part of the model that deltas leave unsent)
+ * is small. The codec level must not become sparser. It must become denser after three consecutive
+ * drift estimates over four times the target. */
 static void test_far_over(void **state)
 {
     static const struct
@@ -130,9 +132,9 @@ static void test_far_over(void **state)
     }
 }
 
-/* The price of a level is the time of its deltas relative to the budget. A level of price p is used
- * only if the drift exceeds p times the target. The level is replaced by a sparser one if the drift
- * is under half of that limit. Prices change nothing else. */
+/* The price of a level is the time of its deltas relative to the bandwidth budget, and p is its
+ * value. A level of price p is used only if the drift exceeds p times the target. It is replaced by
+ * a sparser level if the drift is under p / 2 times the target. Prices change nothing else. */
 static void test_prices(void **state)
 {
     static const struct
@@ -175,9 +177,10 @@ static void test_prices(void **state)
     }
 }
 
-/* A level that is too expensive is tried after 8 drift estimates, until its price is measured. If
- * the price (time relative to the bandwidth budget) is as high as expected, the trial ends, and the
- * next one comes after twice as many estimates. */
+/* The price of a codec level is the estimated time of its deltas relative to the bandwidth budget.
+ * If the price makes a level too expensive at 8 drift estimates in a row, the level is tried to
+ * measure its price. If the measured price is as high as estimated, the trial ends, and the next
+ * trial comes after twice as many estimates. */
 static void test_trials(void **state)
 {
     const double dear[CODEC_LEVELS_RUNGS] = {1, 1, 1, 1, 8, 8, 8, 8};
@@ -195,8 +198,8 @@ static void test_trials(void **state)
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < 20; k++, t++)
             look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
-        /* The trial of the expensive level continues, because the price of this level (its time
-         * relative to the bandwidth budget) is not measured yet. */
+        /* The trial of a codec level continues until its price (time relative to the bandwidth
+         * budget) is measured, although the estimated price is too high. */
         assert_int_equal(l.rung, 4);
         for (uint32_t k = 0; k < CODEC_LEVELS_TRIAL; k++)
             codec_levels_set_prices(&l, dear, 0);
@@ -217,8 +220,9 @@ static void test_trials(void **state)
     assert_int_equal(l.wait, CODEC_LEVELS_TRY);
 }
 
-/* Before the first drift estimate, a codec level with a price (time relative to the bandwidth
- * budget) above 2 is replaced by the next sparser one, but by none below CODEC_LEVELS_MIDDLE. */
+/* Before the first drift estimate, a codec level whose price (time relative to the bandwidth
+ * budget) is above 2 is replaced by a sparser level. No level below CODEC_LEVELS_MIDDLE is chosen
+ * for this reason. */
 static void test_dear_from_the_start(void **state)
 {
     struct codec_levels l;
@@ -238,8 +242,8 @@ static void test_dear_from_the_start(void **state)
     codec_levels_init(&l, 1);
     look(&l, 1, 0.7, 10, 13);
     codec_levels_set_prices(&l, price[2], 20);
-    /* After a drift estimate, a change of the prices (time relative to the bandwidth budget) alone
-     * does not change the codec level. */
+    /* Since the first drift estimate, only drift estimates may change the codec level. A change of
+     * the prices (time relative to the bandwidth budget) does not change it. */
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
@@ -300,9 +304,8 @@ static void test_old_figures(void **state)
     assert_int_equal(l.rung, 6);
 }
 
-/* The normalised drift is the consensus distance divided by the graph's spread and by the length
- * of a round's local steps. This length is the one at the start of the window of the drift
- * estimate. */
+/* The normalised drift is Xi / (spread |Delta|): Xi is the consensus distance, `spread` a factor of
+ * the graph, and |Delta| the length of a round's local steps when the drift estimate began. */
 static void test_unit(void **state)
 {
     struct codec_levels l;
@@ -326,9 +329,9 @@ static void test_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST);
 }
 
-/* A drift estimate is ignored if it cannot be normalised. Reasons: its window began before this
- * peer's first local steps, or so long ago that the length of the steps is no longer stored, or the
- * peer has no neighbour. */
+/* A drift estimate is ignored if it cannot be divided by the length of this peer's local steps at
+ * the time when the estimate began. There were no local steps yet, or their length is no longer
+ * stored. An estimate is also ignored if the peer has no neighbour. */
 static void test_no_unit(void **state)
 {
     struct codec_levels l;
@@ -340,8 +343,8 @@ static void test_no_unit(void **state)
     codec_levels_lagged(&l, 1e6);
     for (uint64_t t = 1; t <= CODEC_LEVELS_MARKS + 1; t++)
         codec_levels_mark(&l, 10 * t);
-    /* The average length of local steps up to round 10 is no longer stored, so a drift estimate of
-     * that round is ignored. */
+    /* The length of the local steps at round 10 is no longer stored. A drift estimate of round 10
+     * is therefore ignored. */
     codec_levels_look(&l, 1, 1, 99, 10, 90);
     codec_levels_look(&l, 1, 1, 99, 11, 91);
     codec_levels_look(&l, 1, 0, 99, 20, 92);
@@ -350,9 +353,9 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, CODEC_LEVELS_FIRST + 2);
 }
 
-/* The floor is the densest level that does not delay training, and the level in use is never
- * sparser than the floor. While the floor is in use, a high drift moves to a denser level as
- * usual, and a low drift changes nothing. */
+/* The floor is the densest level that does not delay training, and deltas never use a sparser
+ * level. While the floor is in use, a drift above the target makes the level denser as usual. A low
+ * drift changes nothing. */
 static void test_floor(void **state)
 {
     struct codec_levels l;

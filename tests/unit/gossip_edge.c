@@ -398,9 +398,9 @@ static void test_epochs(void **state)
     }
 }
 
-/* In one epoch, one end may be one exchange ahead of the other. After a larger difference the
- * edge must be reset. It must also be reset if the other end is one exchange ahead and this end
- * no longer has its own delta of that exchange, because it restarted from a checkpoint. */
+/* In one epoch, one end of an edge may be one exchange ahead of the other. If the difference is
+ * larger, the edge must be reset. The edge must also be reset if the other end is ahead and this
+ * end no longer has its own delta of that exchange, because it restarted from a checkpoint. */
 static void test_rounds_apart(void **state)
 {
     (void)state;
@@ -429,9 +429,10 @@ static void test_rounds_apart(void **state)
     }
 }
 
-/* An edge restored from a checkpoint continues only if the other end was restored, too: otherwise
- * the other end may have applied an exchange that this end no longer knows. The restriction ends
- * with the next commit, and after the same two processes have continued the edge once. */
+/* If one end of an edge was restored from a checkpoint and the other was not, the edge must be
+ * reset: the other end may have applied an exchange that the checkpoint does not contain. The edge
+ * continues if both ends were restored. The restriction ends with the next commit, or after the
+ * same two processes have continued the edge once. */
 static void test_restored(void **state)
 {
     static const uint64_t met[] = {0, 5, 9};
@@ -462,8 +463,9 @@ static void test_restored(void **state)
 }
 
 /* This end sends EDGE, then commits a job, and then receives the EDGE of the other end. Both ends
- * must decide by the contents of the two EDGE messages. Deltas that were received before are
- * dropped, because an earlier process of the other end may have sent them. */
+ * must decide by the contents of the two EDGE messages, although the commit has changed this end
+ * since. Deltas received before are dropped, because an earlier process of the other end may have
+ * sent them. */
 static void test_commit_after_ask(void **state)
 {
     struct edge e;
@@ -548,8 +550,8 @@ static void test_parts(void **state)
     assert_int_equal(d.payload.n, 2);
     assert_memory_equal(d.payload.p, bytes, 2);
 
-    /* A fragment with offset 0 starts the delta again. A DELTA message with a payload needs no
-     * fragments, so the fragments received before it are dropped. */
+    /* A fragment with offset 0 starts the delta again, so the fragments received before it are
+     * dropped. A DELTA message that has the payload itself replaces all fragments, too. */
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 4, 2), EDGE_ACCEPT);
     assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 2, 1), EDGE_ACCEPT);
     assert_int_equal(e.got[1].n_parts, 1);

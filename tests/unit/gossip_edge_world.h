@@ -431,9 +431,9 @@ static inline void run_fair(struct world *w, uint64_t more)
     }
 }
 
-/* Checks a run in which only links broke: once an exchange was done, the epoch must not have
- * changed. (If the very first EDGE message was lost, only one end has an epoch, and the edge is
- * reset, which costs nothing.) */
+/* Checks a run in which only links broke: after the first exchange the epoch must not have changed.
+ * Before it, a lost EDGE message may leave only one end with an epoch. The edge is then reset,
+ * which costs nothing. */
 static inline void check_one_epoch(const struct world *w)
 {
     const struct end *a = &w->end[0], *b = &w->end[1];

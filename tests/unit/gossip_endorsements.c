@@ -98,8 +98,9 @@ static void test_ghosts(void **state)
     }
     members_settle(m, 0);
     assert_int_equal(n_vertices(m), HONEST + 1);
-    /* Invented members do not displace real ones in the rings of the failure detector: on each
-     * ring, this peer monitors an accepted member. */
+    /* Each member monitors the next accepted member on several rings (failure detector). Invented
+     * members must not displace real ones there: on each ring, this peer must monitor an accepted
+     * member. */
     struct monitor_rings rings;
     monitor_rings_look(&rings, m);
     for (uint32_t ring = 0; ring < RINGS; ring++) {
@@ -259,8 +260,9 @@ static void die(struct members *m, uint32_t number, int64_t now_us)
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
 }
 
-/* If no invented member is left to replace, members that left are replaced first, and then the
- * member that has been dead for the longest time. */
+/* Order in which members of a full table are replaced by new members. If no invented member is left
+ * to replace, a member that has left is replaced first. The next one is the member that has been
+ * dead for the longest time. */
 static void test_who_gives_way(void **state)
 {
     (void)state;
@@ -345,8 +347,9 @@ static void test_forget(void **state)
     struct accusation a;
     struct record back = record(2, 1), other = record(7, 1);
     assert_false(members_revive(m, &other, &a));
-    /* An old record that the tombstone rejects may be of a live member. members_rejected()
-     * returns false for a record that is forged, says LEFT, or is newer than the tombstone. */
+    /* members_rejected() returns true for an old record that the tombstone of a dropped member
+     * rejects, because the member may be alive. It returns false for a record that is forged, that
+     * says LEFT, or that is newer than the tombstone. */
     struct record forged = back, gone = unsigned_record(2, 1), newer = record(2, 2);
     forged.signature[0] ^= 1;
     gone.state = RECORD_LEFT;

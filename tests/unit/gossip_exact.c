@@ -126,8 +126,8 @@ static void test_one_exchange(void **state)
 
 /* ---- in any order ---- */
 
-/* Messages are delayed at random and jobs overlap. One end always subtracts what the other end
- * adds, so the mean is kept. */
+/* Messages are delayed at random, and jobs (computations of a round) of different peers overlap.
+ * One end of an edge always subtracts what the other end adds, so the mean of models is kept. */
 static void test_random_events(void **state)
 {
     static const char *const spec[] = {"none", "fp16"};

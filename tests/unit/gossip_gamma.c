@@ -103,8 +103,9 @@ static void test_then(void **state)
     struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
     near(next(&g, 0.75), 0.25, 1e-9);
     near(next(&h, 0.75), 0.25, 1e-9);
-    /* The residual ratio rho is 1: the squared error e2 is 0.75 at each end, and so is the squared
-     * distance D^2 of the replicas. */
+    /* For `g` the squared error e2 at each end and the squared distance D^2 of the replicas are all
+     * 0.75, so the residual ratio rho = sqrt(e2 / D^2) is 1. For `h` D^2 is huge, so rho is nearly
+     * 0. */
     gamma_measured(&g, 0.75);
     gamma_measured(&h, 1e9);
     near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
@@ -113,13 +114,13 @@ static void test_then(void **state)
 
 /* ---- the bounds ---- */
 
-/* Values of 100 rho^2 for a residual ratio rho of 0, 0.6 or 10, which multiplies gamma by 1.05, 1
- * or 0.9. */
+/* Values of 100 rho^2 with which the tests set the residual ratio rho. SMALL (rho = 0) multiplies
+ * gamma by 1.05, FITS (rho = 0.6) by 1, and LARGE (rho = 10) by 0.9. */
 enum { SMALL = 0, FITS = 36, LARGE = 10000 };
 
-/* gamma_bears() returns the share of its momentum that an exchange may use. It is 1 up to a
- * residual ratio rho of 0.2, 0 from rho = 0.5 on, and linear in between. The share is 0 if the
- * distance of the replicas was not measured. */
+/* gamma_bears() returns which share of its momentum an exchange may use, as a function of the
+ * residual ratio rho. The share is 1 up to rho = 0.2, 0 from rho = 0.5 on, and linear in between.
+ * If the distance of the replicas was not measured, rho is unknown and the share is 0. */
 static void test_bears(void **state)
 {
     static const struct
@@ -322,8 +323,9 @@ static bool window(struct gamma *g, double d2)
     return gamma_measured(g, d2);
 }
 
-/* gamma_measured() must return true, so that gamma_judge() is called, after two windows in a row in
- * which D^2, the squared distance of the replicas, grew by a factor above 2.25. */
+/* gamma_measured() must return true after two windows in a row in which D^2, the squared distance
+ * of the replicas, grew by a factor above 2.25. The caller then calls gamma_judge(), which decides
+ * whether this is a runaway. */
 static void test_growth(void **state)
 {
     static const struct
@@ -357,15 +359,15 @@ static void test_growth(void **state)
     }
 }
 
-/* gamma_judge() finds a runaway only if D^2, the squared distance of the two replicas, exceeds n2 =
- * |a|^2 + |b|^2, its value for unrelated models. */
+/* gamma_judge() finds a runaway only if D^2 = |b - a|^2, the squared distance of the two replicas,
+ * exceeds n2 = |a|^2 + |b|^2. D^2 is about n2 if the two models are unrelated. */
 static void test_runaway(void **state)
 {
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    /* The contraction delta is 0.4, so gamma is at least delta/2 = 0.2 unless a runaway (fast
-     * growth of the distance) lowers it. */
+    /* The contraction delta is 0.4. The rule for gamma keeps gamma at delta/2 = 0.2 or more, unless
+     * a runaway (fast growth of the distance of the replicas) lowers it. */
     near(next(&g, 0.6), 0.6, 1e-12);
     assert_false(window(&g, 1) || window(&g, 3));
     assert_true(window(&g, 9));

@@ -209,8 +209,9 @@ static void test_exact(void **state)
 
 static double off2, n_off;
 
-/* Distances computed from sketches are exact for small parts. For the other parts the error is at
- * most four times the stated error, and the stated errors are realistic. */
+/* Checks the distances between models for each part (layer) of the model. Small parts are sent as
+ * they are, so their distances are exact. Larger parts are sent as sketches. Their error is at most
+ * four times the error that layers_measure() states. */
 static void check_sketches(uint64_t seed)
 {
     struct cast c;
@@ -241,13 +242,14 @@ static void test_sketches(void **state)
     off2 = n_off = 0;
     for_seeds(check_sketches, 30);
     print_message("rms of %.0f errors in the stated one: %.2f\n", n_off, sqrt(off2 / n_off));
-    /* off2 / n_off is the mean of about 90 squared errors, in units of the stated error. It is
-     * expected to be 1 +- 0.15. */
+    /* off2 / n_off is the mean of about 90 values of (actual error / stated error)^2. If the stated
+     * errors are right, the mean is 1, with a standard deviation of 0.15. */
     assert_true(off2 <= 1.2 * n_off);
 }
 
-/* If models differ by less than sketches can measure, no distance is given, except for the parts
- * that are sent exactly. A model that is not finite has no distance either. */
+/* If models differ by less than sketches can measure, no distance is given for the parts (layers)
+ * that are sent as sketches. The other parts are sent exactly and have a distance. A model that is
+ * not finite has no distance. */
 static void test_unknown(void **state)
 {
     struct cast c;

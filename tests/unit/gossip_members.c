@@ -178,9 +178,9 @@ static void test_about_me(void **state)
     members_close(m);
 }
 
-/* If a record of an earlier process of this peer says that the peer is an initial member, this
- * process becomes one, too, whatever the incarnation of the record. A forged record has no
- * effect. */
+/* A record of an earlier process of this peer says that the peer is an initial member. This process
+ * must then also become an initial member, whether the incarnation of the record is lower or higher
+ * than its own. A forged record has no effect. */
 static void test_earlier_process_was_initial(void **state)
 {
     (void)state;
@@ -208,8 +208,9 @@ static void test_earlier_process_was_initial(void **state)
     }
 }
 
-/* The table keeps the last record that marks its member as initial. A later such record replaces
- * it, and dropping the member removes it. */
+/* The table keeps the last record in which a member says that it is an initial member. Later
+ * records without this statement do not replace it, and later records with it do. Dropping the
+ * member removes the kept record. */
 static void test_initial_record_is_kept(void **state)
 {
     (void)state;
@@ -276,8 +277,9 @@ static void test_listeners(void **state)
     members_close(m);
 }
 
-/* Each record must be sent to a listener once. A new listener that takes the number of an old one
- * must be sent all records. */
+/* A listener is a neighbour to which the table sends records. Each record must be sent to a
+ * listener once. If a new listener gets the number of one that has gone, all records must be sent
+ * to it. */
 static void test_tell(void **state)
 {
     (void)state;
@@ -407,8 +409,9 @@ static void test_bad_accusations(void **state)
     members_close(m);
 }
 
-/* An accusation of a later incarnation is stored, and sent on only after the record of that
- * incarnation has arrived. It must not displace an accusation of the present incarnation. */
+/* An accusation may name an incarnation of a member that is later than the known one. It is stored,
+ * and sent on only after the record of that incarnation has arrived. It must not displace an
+ * accusation of the present incarnation. */
 static void test_accusation_waits(void **state)
 {
     (void)state;
@@ -544,8 +547,9 @@ static void test_finished(void **state)
     members_close(m);
 }
 
-/* After an aborted end of the run, a member whose record is final has no special rights: if it is
- * dead, it is no vertex, and if it is alive, silence is a reason to accuse it. */
+/* While the run ends, a member that has announced its end stays a vertex of the topology even if it
+ * is dead, and is not accused of silence. After the end was aborted, such a member must be treated
+ * like all others. */
 static void test_reopened(void **state)
 {
     (void)state;

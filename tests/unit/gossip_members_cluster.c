@@ -179,8 +179,8 @@ static void check_random(uint64_t seed)
             hear(m[t], &all[i]);
             members_know(m[t], id_of(i + 1), 0);
         }
-        /* The second pass merges all records, accusations and endorsements again, because some of
-         * them may have had no effect in the first pass. */
+        /* All records, accusations and endorsements are merged twice. A message of the first pass
+         * may have had no effect, because it arrived before another one that it depends on. */
         for (uint32_t pass = 0; pass < 2; pass++) {
             rng_shuffle(&r, order, N_RUMOURS);
             for (uint32_t i = 0; i < N_RUMOURS; i++)
@@ -260,8 +260,9 @@ static void ref_counts(const struct arrows *a, bool *counts)
         n_firm += away[x] != UINT32_MAX && gate[x] == x;
     }
     for (uint32_t x = 1; x < N_GRAPH; x++) {
-        /* Number of members that are preferred to x and depend on the same gate: the member through
-         * which all paths of endorsements to x lead. */
+        /* The gate of x is the nearest member through which all paths of endorsements to x lead.
+         * `before` counts the members with the same gate that are accepted before x, because they
+         * are nearer to member 0 or, at the same distance, have a lower identity. */
         uint32_t before = 0;
         for (uint32_t y = 1; y < N_GRAPH; y++)
             before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
@@ -468,8 +469,9 @@ static void check_cluster(uint64_t seed)
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 
-    /* Peer 3 comes back over one link. The peer receives a batch of records with the accusations
-     * against it, and refutes them. Peer 3 must then be alive in all tables. */
+    /* Peer 3, which was declared dead, comes back over one link. It receives the accusations
+     * against it with a batch of records, and refutes them. Peer 3 must then be alive in all
+     * tables. */
     c.down[3] = false;
     set_session(&c, 3, 4, true);
     struct wire_members news = batch();

@@ -209,9 +209,10 @@ static void test_nothing_is_lost(void **state)
         if (!(sqrt(e2 / d2) <= 1e-5))
             fail_msg("%s: %g of all updates is missing", specs[s], sqrt(e2 / d2));
         check_mean(&w, 1e-3);
-        /* In lock step all edges share one error memory. It still contains the last delta, which is
-         * encoded but not committed. Without this delta, it must equal average_withheld(): the part
-         * of the updates that x does not contain. */
+        /* In lock step all edges share one memory of unsent updates (error feedback). At this time
+         * the last delta is encoded but not committed, so the memory still contains it. Minus this
+         * delta, the memory must equal average_withheld(), the part of the updates that x does not
+         * contain. */
         const struct replica *h = w.peer[0].e[1].a;
         assert_int_equal(distinct_replicas(&w, 0), 1);
         struct packet *p = w.peer[0].e[1].cur.payload;

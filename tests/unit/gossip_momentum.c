@@ -5,8 +5,8 @@
 
 #include "nn/math/state.h"
 
-/* Starts the consensus phase at all peers. Odd peers announce half the momentum, because in a run
- * the peers may announce different values for a while. */
+/* Starts the consensus phase at all peers. Odd peers announce half of the given momentum, because
+ * in a real run peers may announce different momentum for some time. */
 static void settle(struct world *w, double momentum)
 {
     for (uint32_t i = 0; i < w->n; i++) {

@@ -91,8 +91,8 @@ static void test_sketch(void **state)
         assert_true(fabs(s2[p] / d2[p] - 1) < 0.14);
 }
 
-/* The distance is also right for pieces that differ by a constant, because random signs distribute
- * the constant over the buckets of the sketch. */
+/* The distance from sketches must also be right if two models differ by the same constant in all
+ * elements. The random signs of the sketch keep these differences from adding up in its buckets. */
 static void test_sketch_of_a_shift(void **state)
 {
     static float x[N], y[N];
@@ -150,9 +150,10 @@ static void end_scene(struct scene *s)
     free(s->initial);
 }
 
-/* Honest sources confirm each other if their pieces are near each other, or at a distance that
- * their local updates explain. A Byzantine source is refused if three other sources contradict it,
- * and disputed if only one does. The Byzantine source cannot get other sources refused. */
+/* A joining peer fetches pieces of a model from several members (sources) and compares their
+ * models. Honest sources confirm each other if their models are near each other, or if local
+ * updates explain the distance. A Byzantine source is refused if three other sources contradict it,
+ * and disputed if only one does. It cannot get other sources refused. */
 static void test_verdicts(void **state)
 {
     static const float lies[] = {-10, 10, 100, -1, 1e18f};

@@ -191,8 +191,8 @@ static void test_anew(void **state)
         beat(&c);
     assert_true(c.k[0].figures.own_begun > begun);
     assert_int_equal(c.k[0].figures.own_round, before.own_round + c.k[0].n_beats + 2);
-    /* The unfinished window gave no distances for the next window to average, so there is no
-     * estimate of the consensus distance Xi. */
+    /* An estimate of the consensus distance Xi averages distances that the window before has
+     * measured. That window was not finished and has none, so there is no estimate. */
     assert_true(isnan(c.k[0].figures.xi));
     while (c.k[0].window == 3)
         beat(&c);
@@ -481,8 +481,8 @@ static void test_hostile_averages(void **state)
     cluster_close(&c);
 }
 
-/* If the estimated consensus distance is smaller than this peer's own distance from the mean
- * allows, the estimate must be wrong. No estimate is published then. */
+/* The estimated consensus distance Xi of n peers must be wrong if the squared distance of this
+ * peer's own model from the mean exceeds 2 n Xi^2. Such an estimate must not be published. */
 static void test_too_small_a_drift(void **state)
 {
     struct cluster c;

@@ -194,8 +194,8 @@ static void near(float got, double want)
         fail_msg("%.9g, expected %.9g", (double)got, want);
 }
 
-/* In lock step the statistics of the model still equal the values that were sent, so averaging
- * gives a convex combination of the sent values. */
+/* In lock step the statistics of this peer's model do not change between sending and averaging. The
+ * result is therefore a weighted mean of the values that the peers sent. */
 static void test_in_step(void **state)
 {
     struct statistics s = open_all();
@@ -294,9 +294,10 @@ static void test_opposite(void **state)
 
 /* ---- the floor ---- */
 
-/* One job with two exchanges e of mixing weight 1/2: this peer sent own[e], the neighbour other[e].
- * `x`: expected variance after the job. `owed`: expected amount that the lower limit of a variance
- * kept from being subtracted, and that later jobs subtract (statistics.h). */
+/* One job (computation of one round) with two exchanges e of mixing weight 1/2: this peer sent
+ * own[e], the neighbour other[e]. `x`: expected variance after the job. `owed`: expected amount
+ * that the lower limit of a variance kept from being subtracted, and that later jobs subtract
+ * (statistics.h). */
 struct job
 {
     float own[2], other[2];
@@ -336,11 +337,11 @@ static void test_floor(void **state)
          * 0.1, and the rest of the decrease is stored in `owed` for later: x = 0.05 and owed =
          * 4.45. */
         {{10, 10}, {1, 10}, 0.05, 4.45},
-        /* The two exchanges cancel out. The variance x falls by half, 0.025, and so does `owed`,
-         * the amount that is still to be subtracted. */
+        /* The two exchanges add up to 0. `owed` is the amount still to be subtracted from the
+         * variance x. This job subtracts 0.025, half of x, so x and `owed` both fall by 0.025. */
         {{10, 1}, {1, 10}, 0.025, 4.425},
-        /* `owed`, the amount still to be subtracted from x, falls by the received change of 0.5,
-         * and by 0.0125, which is subtracted now. */
+        /* `owed` is the amount that is still to be subtracted from the variance x. It falls by 0.5,
+         * the change received in this job, and by 0.0125, the amount that this job subtracts. */
         {{1, 1}, {2, 1}, 0.0125, 3.9125},
         /* The received change, 4.5, exceeds `owed` (the amount still to be subtracted), so `owed`
          * becomes 0. */
@@ -398,8 +399,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    /* The result is the largest relative distance of an edge: |6 - 2| / 2, where 2 is the own value
-     * of this peer. */
+    /* Of the three edges, the second has the largest relative distance: |6 - 2| / 2, where 2 is
+     * this peer's own value. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
     /* After a job without exchanges, statistics_apart() still returns the relative distance of the

@@ -73,8 +73,8 @@ static void begin(struct uplink *u)
     uplink_init(u, bytes);
 }
 
-/* Times that a delta may take, in seconds. At 1 s per byte, a delta of level k takes 80 % of
- * roomy(k), 91 % of tight(k) and 101 % of over(k). */
+/* Time budgets of a delta, in seconds. A link that takes 1 s per byte needs 80 % of the budget
+ * roomy(k), 91 % of tight(k) and 101 % of over(k) for a delta of level k. */
 static double roomy(int k)
 {
     return ldexp(1.25, 2 * k);
@@ -95,8 +95,9 @@ static uint32_t look(struct uplink *u, double budget, uint32_t drift)
     return u->floor;
 }
 
-/* On a fast link, the floor rises after three measurements to one level above the level that the
- * drift requires. After that it rises by one level per three measurements. */
+/* On a fast link the floor (the sparsest codec level that may be used) rises after three
+ * measurements to one level above the level that the drift requires. After that it rises by one
+ * level per three measurements. */
 static void test_fast_link(void **state)
 {
     static const uint32_t floor[] = {0, 0, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 7};
@@ -132,8 +133,9 @@ static void test_stops_where_it_fits(void **state)
                 look(&u, tight(k), drift);
             assert_int_equal(u.floor, k);
             for (int i = 0; i < 100; i++)
-                /* The deltas of codec level k + 1 take 91 % of the time budget, so the floor (which
-                 * rises only up to 80 %) must not rise to that level. */
+                /* The floor (the sparsest codec level that may be used) rises to a level only if
+                 * its deltas take at most 80 % of the time budget. Deltas of level k + 1 take 91 %,
+                 * so the floor must not rise to that level. */
                 look(&u, tight(k + 1), drift);
             assert_int_equal(u.floor, k);
             look(&u, over(k), drift);
@@ -143,8 +145,8 @@ static void test_stops_where_it_fits(void **state)
         }
 }
 
-/* The price of a codec level whose deltas take longer than the time budget is their time divided by
- * the budget, averaged over the last measurements. */
+/* Price of a codec level whose deltas take longer than the time budget: their time divided by the
+ * budget, averaged over the last measurements. */
 static void test_prices(void **state)
 {
     struct uplink u;
@@ -224,8 +226,9 @@ static void test_falls_far(void **state)
     assert_int_equal(look(&u, 0.5, 3), 0);
 }
 
-/* On this link, a codec level seems to fit as long as the floor is below it, but does not fit when
- * its deltas are sent. The tries of such a level must become less and less frequent. */
+/* On this link, deltas of one codec level fit the time budget by extrapolation from a sparser
+ * level, but exceed it when they are sent. The tries of such a level must become less and less
+ * frequent. */
 static void test_flapping_link(void **state)
 {
     struct uplink u;
@@ -252,8 +255,8 @@ static void test_flapping_link(void **state)
     for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
         look(&u, roomy(5), 3);
     assert_int_equal(u.floor, 5);
-    /* The codec level was kept for a long time. If the floor falls below it again, the level is
-     * therefore tried again after as short a wait as the first time. */
+    /* The floor has stayed at this codec level for a long time. If the floor falls below the level
+     * again, the next try of the level must therefore come after the shortest wait, UPLINK_WAIT. */
     for (int i = 0; i < 2; i++)
         look(&u, over(5), 3);
     assert_int_equal(u.floor, 4);
@@ -262,8 +265,9 @@ static void test_flapping_link(void **state)
     assert_int_equal(u.floor, 5);
 }
 
-/* After the floor of the codec level has fallen, the previous floor may not be tried again for a
- * while, but the levels below it may. */
+/* After the floor (the sparsest codec level that may be used) has fallen by several levels, its old
+ * level may not be tried again for a while. The levels between the new and the old floor may be
+ * tried at once. */
 static void test_below_the_one_left(void **state)
 {
     struct uplink u;

@@ -49,8 +49,8 @@ static size_t ping_of(const uint8_t *value, size_t n)
     return n + 4;
 }
 
-/* Asserts that the reader refuses p[0..n), which encodes no value of the protocol: alone, in place
- * of a field, of the message type, and of an array element. */
+/* Asserts that the reader refuses p[0..n), bytes that encode no value of the protocol: as a whole
+ * message, and in place of a field, of the message type and of an array element. */
 static void assert_hostile(const uint8_t *p, size_t n)
 {
     assert(n <= CAP - 8);

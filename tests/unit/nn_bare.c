@@ -37,8 +37,8 @@ static void test_csv(void **state)
         assert_string_equal(dataset_class(&d, 1, number), k == 0 ? "b" : "1");
         dataset_close(&d);
     }
-    /* If labels are optional for the reader, rows with labels keep them. Not all classes need to
-     * occur in the file if the class names are known. */
+    /* With READER_MAYBE a file may have labels or not. If it has labels, they are kept. If the
+     * reader is given the class names, the file need not contain all classes. */
     struct reader r = reader_of(&csv, train.kind, READER_MAYBE);
     r.names = train.names;
     struct dataset d = rows_take(&csv, r, "9,10,c\n11,12,a\n");

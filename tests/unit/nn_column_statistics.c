@@ -257,8 +257,8 @@ static void test_differ(void **state)
     b.columns.at[3].form = COLUMN_OPEN;
     differ(&a, &b, NULL);
     b.columns.at[3].form = COLUMN_CATEGORIES;
-    /* The column at[3] is column 5 of the file, because column 1 is the label and columns are
-     * counted from 1 here. */
+    /* at[3] is column 5 of the file: the message counts columns from 1, and column 1 is the label,
+     * which at[] does not contain. */
     differ(&a, &b, "column 5: found numbers, expected categories");
     b.columns.label = 4;
     differ(&a, &b,
@@ -435,8 +435,8 @@ static void test_hostile(void **state)
         {MEAN, .999, 8, false, "column statistics with a mean outside of the range"},
         {M2, (double)NAN, 8, false, "column statistics with a value that is not a number"},
         {M2, -1e-9, 8, false, "column statistics with a negative sum of squares"},
-        /* Three values in a range of length 10 have a sum of squares of at most 3 (10 / 2)^2 =
-         * 75. */
+        /* Sum of the squared distances of a column's values from their mean. With three values in a
+         * range of length 10, it is at most 3 (10 / 2)^2 = 75. */
         {M2, 75.1, 8, false, "column statistics with a sum of squares beyond the range"},
         {LOW, (double)INFINITY, 8, false, "column statistics with a value that is not a number"},
         {HIGH, (double)NAN, 8, false, "column statistics with a value that is not a number"},

@@ -24,9 +24,9 @@ static void make(struct column_statistics *m, const struct kind_rows *k)
     m->rows = 2;
 }
 
-/* The classes of a run are the labels that some member has. If one of two members may be Byzantine,
- * the largest label of each member is compared: labels above the second largest of them do not
- * count. A list of labels survives printing and parsing. */
+/* The classes of a run are all labels that occur in the data of any member. If one of two members
+ * may be Byzantine, it may invent large labels. Labels above the smaller one of the members'
+ * largest labels then do not count. A list of labels survives printing and parsing. */
 static void test_classes_with_gaps(void **state)
 {
     (void)state;

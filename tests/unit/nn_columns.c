@@ -257,8 +257,8 @@ static void test_random(void **state)
         assert_string_equal(same, text);
         assert_true(columns_hash(&again) == columns_hash(&c));
         for (size_t j = 0; j < COLUMNS; j++)
-            /* The offset is set to 0 because `rows` holds the original values of the file, from
-             * which the reader subtracted no offset. */
+            /* columns_apply() adds the offset that the reader has subtracted from the values.
+             * `rows` holds the original values of the file, so the offset is set to 0. */
             again.at[j].offset = 0;
         columns_apply(&again, rows, N);
         for (size_t j = 0; j < COLUMNS; j++) {

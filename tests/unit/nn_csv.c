@@ -157,8 +157,8 @@ static void test_fixed_kind(void **state)
 /* End of the error message if the last column is not a valid label and the spec does not name
  * one. */
 #define LABEL_HINT " (is another column the label? csv:PATH,label=NAME or label=NUMBER)"
-/* End of the error message if the first row was taken for data and has a cell that is not a
- * number. */
+/* Hint at the end of an error message, which asks whether the first row is a header. It is given if
+ * the reader took the first row for data and found a cell that is not a number. */
 #define HEADER_HINT " (is the first row a header? csv:PATH,header=yes)"
 
 /* A text that is refused, and its error message. */

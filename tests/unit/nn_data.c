@@ -230,8 +230,9 @@ static void test_cifar100(void **state)
     dataset_sample(&d.test, 0, out);
     assert_true(fabs((double)out[0] - (pixel(0, 0) / 255.0 - 0.5071) / 0.2673) <= 1e-6);
     data_close(&d);
-    /* If a compressed CIFAR-100 file is opened as CIFAR-10, an invalid label reveals the error,
-     * because the size of the data is not known in advance. */
+    /* A CIFAR-100 file is opened as CIFAR-10. The size of a compressed file does not show this
+     * mistake, because the size of its data is not known before it is read. An invalid label shows
+     * the mistake. */
     refused("cifar10", "train.bin.gz", "label of record");
     scratch_put(&s, "train.bin", b, 3 * SIZE);
     refused("cifar10", "train.bin", "expected whole records of 3073: they are those of cifar100");

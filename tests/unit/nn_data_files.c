@@ -541,9 +541,9 @@ static void test_sniff_images(void **state)
     free(b);
 }
 
-/* With sorted labels, only the end of the label file shows that there are twelve classes, not
- * the ten of MNIST. Training labels of four classes are not MNIST either, unless the test labels
- * have the class 9. */
+/* The images look like those of MNIST. The labels are sorted and have 4 to 12 classes, so only the
+ * end of the label file shows how many there are. The set is recognised as MNIST if there are ten
+ * classes, or if the test labels contain the class 9. */
 static void test_sniff_sorted(void **state)
 {
     (void)state;

@@ -83,9 +83,9 @@ static void put_points(const char prefix[24], uint32_t n)
     free(b);
 }
 
-/* The limit of memory holds for the smallest possible samples, which need the most memory per byte
- * of their file. Each case has two files and a large held-out part, so that the reader must store
- * everything it can store about a sample. */
+/* The limit of memory must hold even for the smallest possible samples, which need the most memory
+ * per byte of their file. Each case has two files and a large held-out part, so that the reader
+ * stores everything it can store about a sample. */
 static void test_factor(void **state)
 {
     (void)state;

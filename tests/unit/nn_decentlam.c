@@ -146,8 +146,9 @@ static double spread(const struct momentum_kind *kind, double lr)
     return sqrt(sum);
 }
 
-/* Local momentum amplifies the distance between models by up to 1 / (1 - 0.9) = 10. The distance
- * with decentlam is that of steps without momentum, which is smaller by a factor above 5 here. */
+/* With local momentum the distance between the models is up to 1 / (1 - 0.9) = 10 times the
+ * distance without momentum. With decentlam it equals the distance without momentum. Here it must
+ * be less than a fifth of the distance with local momentum. */
 static void test_bias(void **state)
 {
     (void)state;
@@ -179,8 +180,9 @@ static double left(const double *l, uint64_t n_rounds, double beta)
     return fabs((double)x);
 }
 
-/* A constant mixing matrix may have any eigenvalue above -(1 + 2 beta). With one complete exchange
- * in 4 rounds the differences grow (decentlam.h). */
+/* With a mixing matrix that is the same in every round, differences between models vanish for every
+ * eigenvalue from -(1 + 2 beta) to 1. They can grow if the matrix changes: here three rounds do not
+ * mix and the fourth mixes completely (decentlam.h). */
 static void test_where_it_dies_out(void **state)
 {
     (void)state;

@@ -185,8 +185,9 @@ static double dot(const struct golden_model *g, const float *v, size_t n)
     return sum;
 }
 
-/* Compares each logit. For a text model with c classes, compares each row's inner product with c
- * random numbers of mean square 1/3, so the tolerance is larger by a factor of sqrt(c / 3). */
+/* Compares each logit. For a text model, instead compares the inner product of each row of c logits
+ * with c random numbers. These have a mean square of 1/3, so the error of an inner product is
+ * larger than that of one logit by a factor of sqrt(c / 3), and so is the tolerance. */
 static void check_logits(const struct pair *p, const char *what, const float *z, const double *want)
 {
     const struct golden_model *g = p->golden;

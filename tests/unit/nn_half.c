@@ -43,8 +43,9 @@ static bool goes_up(double low, double high, double share, uint16_t h, uint16_t 
     return got == h + 1;
 }
 
-/* A value between two neighbouring 16-bit floats is rounded up from 0.51 of the way on. The
- * midpoint, where the means of two peers' values lie, is thus not at the threshold. */
+/* A value between two neighbouring 16-bit floats is rounded up if it is at least 0.51 of the way
+ * from the lower to the higher one. The threshold is not 0.5, because the mean of two such floats
+ * is often exactly at 0.5. */
 static void test_halves_are_rounded_at_51_hundredths(void **state)
 {
     (void)state;

@@ -66,8 +66,7 @@ static void naive_exchange(struct naive *v, size_t i, double d)
 }
 
 /* Makes one step of algorithm 1 of Koliousis et al. 2019. way[j] is the update by the local step of
- * learner j. Running statistics exist in the centre only, which moves by the mean of the updates.
- * */
+ * learner j. The centre moves by the mean of the updates, and only it has running statistics. */
 static void naive_step(struct naive *v, double *const way[MOST])
 {
     for (size_t i = 0; i < v->n; i++) {

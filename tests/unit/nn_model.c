@@ -541,9 +541,9 @@ static void test_forward_only(void **state)
     check_forward_only("lstm:2x16", &text);
 }
 
-/* A training plan of a deep network keeps the outputs of all layers, but gradients share memory.
- * Without its scratch memory, the plan therefore has less than 1.3 times as many floats as all
- * outputs together. */
+/* A training plan of a deep network keeps the outputs of all layers for the backward pass.
+ * Gradients share memory, so the plan must need less than 1.3 times as many floats as all outputs
+ * together. Scratch memory of layers is not counted. */
 static void test_plan_shares(void **state)
 {
     (void)state;

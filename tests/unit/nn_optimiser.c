@@ -245,8 +245,9 @@ static const struct segment segments[] = {
     {.offset = 42, .n = 9, .decays = true, .trained = false},
 };
 
-/* A gradient whose norm is above the clip is scaled to it, and a smaller one is unchanged. Running
- * statistics are neither counted nor changed. A value that is not finite stays in the gradient. */
+/* A gradient with a norm above the clip (the limit of the norm) is scaled down to the clip. A
+ * smaller gradient is unchanged. The norm excludes running statistics, and clipping does not change
+ * them. A value that is not finite stays in the gradient. */
 static void test_clip(void **state)
 {
     (void)state;

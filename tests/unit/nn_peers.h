@@ -77,8 +77,8 @@ static inline void peer_steps(struct peer *p, uint32_t i, uint64_t round, double
     }
 }
 
-/* Makes one exchange in double precision and then rounds the models. The exchange thus adds no
- * error, and a test compares only the momentum. */
+/* Makes one exchange on the ring. The mean is computed in double precision and then rounded once,
+ * so that differences in a test come from the momentum and not from the exchange. */
 static inline void peers_exchange(struct peer p[PEERS])
 {
     double x[PEERS][DIM];

@@ -75,8 +75,9 @@ static void moments_are(const struct bed *b, const struct arm *a, const struct v
         assert_true(m[k] == 0); /* Running statistics have no momentum. */
 }
 
-/* Between rounds the exchange moves the model, and the moments contain this change. Skipped rounds
- * and the first round do not change them. */
+/* Between two rounds an exchange changes the model. At the start of a round, this change must be
+ * added to the moments. In the first round and after skipped rounds the moments must stay
+ * unchanged. */
 static void check_rounds_of(const struct arm *a, const char *spec, const char *kind)
 {
     struct bed b;

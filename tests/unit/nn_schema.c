@@ -325,8 +325,7 @@ static void test_moments_are_pooled_by_name(void **state)
     assert_string_equal(kind, a.train.kind);
     column_statistics_close(&all);
     column_statistics_close(&back);
-    /* Column statistics are refused if the column names in them do not fit the hash of the names.
-     * */
+    /* Column statistics are refused if their column names do not fit the hash of the names. */
     for (size_t i = 32; i < 50; i++) {
         bytes[i] ^= 1;
         assert_int_equal(column_statistics_parse(&back, bytes, n, &wrong), -EINVAL);

@@ -59,8 +59,8 @@ static void does_it_match_the_reference(void **state)
         sequence_check(lstm(cases[i].in, cases[i].wide, cases[i].times), cases[i].n, lstm_ref);
 }
 
-/* A chunk has about 512 rows. Cases: several time steps in a chunk, one time step in a chunk, and a
- * last chunk that is not full. */
+/* The LSTM layer computes time steps in chunks of about 512 rows. Cases: several time steps in a
+ * chunk, one time step in a chunk, and a last chunk that is not full. */
 static void do_chunks_fit_together(void **state)
 {
     (void)state;

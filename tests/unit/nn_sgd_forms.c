@@ -169,8 +169,8 @@ static void test_statistics(void **state)
     bed_close(&b[1]);
 }
 
-/* A trainer may share scratch memory for more threads than its batch has samples. A trainer with
- * its own scratch memory uses no more threads than samples. */
+/* Scratch memory that trainers share may be for more threads than a trainer's batch has samples. A
+ * trainer with its own scratch memory uses at most one thread per sample. */
 static void test_more_threads_than_samples(void **state)
 {
     (void)state;

@@ -372,9 +372,9 @@ static void test_adam(void **state)
     bed_close(&b);
 }
 
-/* Rounds of one step, at the beginning and at the end of a run, advance the learning rate by their
- * share of a round. After equally many steps, a run without such rounds has the same rate and the
- * same batches. */
+/* A run may have rounds of one local step at its beginning and at its end. Each of these rounds
+ * advances the learning rate by the fraction of a round that one step is. After the same number of
+ * steps, a run with only full rounds must have the same learning rate and the same batches. */
 static void test_rounds_of_one_step(void **state)
 {
     static const struct

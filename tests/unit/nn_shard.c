@@ -73,8 +73,8 @@ static void test_spec(void **state)
     }
 }
 
-/* Returns a hash of the owners of all samples, for a set that is divided into eight parts or among
- * eight members. */
+/* Assigns all samples of a set to owners and returns a hash of the result. The owners are eight
+ * numbered parts or, with `members`, eight members. */
 static uint64_t outcome(const struct shard_split *split, bool members)
 {
     static uint32_t sample[N];

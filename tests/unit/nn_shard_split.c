@@ -160,8 +160,8 @@ static void test_label_parts(void **state)
             assert_true(count >= N / 20 - k && count <= N / 20 + k);
             total += n;
         }
-        /* A border between two classes lies in at most one piece and adds one class to it. There
-         * are CLASSES - 1 borders. */
+        /* The 20 parts have k pieces each, and a piece has at least one class. A border between two
+         * classes adds one class to the piece in which it lies. There are CLASSES - 1 borders. */
         assert_true(total <= 20 * k + CLASSES - 1);
         /* The three pieces of a part are mostly of different classes. */
         assert_true(k < 3 || total > 45);

@@ -40,8 +40,9 @@ static void the_nearest_is_found_in_any_order(void **state)
     }
 }
 
-/* The number of mistakes that are allowed in a misspelt name grows with its length. A short name is
- * not suggested if it has too many mistakes for its length, even if a longer name has more. */
+/* A misspelt word may have more mistakes relative to a long name than to a short one. A name with
+ * too many mistakes for its own length is not suggested, even if a longer name with more mistakes
+ * is. */
 static void what_is_near_enough_comes_first(void **state)
 {
     (void)state;

@@ -269,8 +269,8 @@ static void test_absent_classes(void **state)
             "0-1.5");
 }
 
-/* The text form of this many columns does not fit into a data kind. The data kind contains a hash
- * of it instead, and only the same training set gives the same kind. */
+/* The text form of a table with 400 columns does not fit into a data kind. The data kind contains a
+ * hash of the text form instead, so only the same training set gives the same kind. */
 static void test_wide(void **state)
 {
     (void)state;

@@ -188,9 +188,9 @@ static void test_notations_of_a_file(void **state)
             "decimal comma");
 }
 
-/* A point in a number may be a decimal mark or separate thousands. It is read as the other columns
- * of the same files require. If a file is opened for a trained model (eval, predict), only the
- * cells of this file decide. */
+/* A point in a number may be a decimal mark or separate thousands. The other columns of the files
+ * of a run decide which one it is. A file that is opened for a trained model (commands eval and
+ * predict) is read by its own cells alone. */
 static void test_points_of_a_file(void **state)
 {
     (void)state;

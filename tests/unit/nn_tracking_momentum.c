@@ -83,8 +83,9 @@ static void exchange(struct bed *b, uint64_t round)
         b->face.companion[k] += 0.01f * (float)((k + round) % 7) - 0.03f;
 }
 
-/* A round adds to the correction what the exchange has added to the companion. A model with running
- * statistics has a shorter companion than the model. */
+/* A round of Momentum Tracking adds to the correction what the exchange has added to the companion
+ * (the second vector that peers exchange). The companion has no running statistics, so it is
+ * shorter than a model that has them. */
 static void test_exchange(void **state)
 {
     struct bed b;

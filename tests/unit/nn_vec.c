@@ -102,8 +102,8 @@ static void test_hash(void **state)
             assert_true(vec_hash(v, 19) != h);
             memcpy(&v[i], &word, sizeof word);
         }
-    /* The hash is computed in four chains of elements. An exchange of two elements of different
-     * chains must change the hash, too. */
+    /* The hash is computed in four chains, each over every fourth element. Exchanging two elements
+     * of different chains must change the hash, too. */
     for (size_t i = 1; i < 19; i++) {
         float t = v[0];
         v[0] = v[i];

@@ -141,8 +141,9 @@ static void test_certificates(void **state)
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
-        /* An admitted member relays the record of this peer (STRANGER). The node ignores the expiry
-         * of the certificate in a relayed record, and checks everything else. */
+        /* A peer (STRANGER) has a certificate that may have expired, and an admitted member relays
+         * its record. In a relayed record the node must ignore the expiry of the certificate, and
+         * check everything else. */
         const struct link *low = up(LOW, false);
         hello(low, 1);
         struct wire_members told = {.n_records = 1, .records = &r};
@@ -308,9 +309,9 @@ static void test_own_name(void **state)
     }
 }
 
-/* A peer with the node's name has a high incarnation, because it has refuted a copy of its
- * identity. The age in its record, and not the incarnation, tells whether it started earlier
- * than the node. */
+/* A peer with the node's name has a high incarnation, because it has refuted records of a copy of
+ * its identity. The incarnation therefore does not tell which of the two peers started earlier. The
+ * age in the record does. */
 static void test_age_of_a_copied_identity(void **state)
 {
     (void)state;

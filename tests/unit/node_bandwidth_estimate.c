@@ -12,8 +12,8 @@
 enum {
     LOW_ID = 0x10,
     ROUNDS = 100000,
-    /* Simulated time between two readings of the clock by a job, in ms: one tick. The local steps
-     * of a round take one tick, and mixing takes two. */
+    /* One tick: simulated time in ms between two readings of the clock by the worker. The local
+     * steps of a round take one tick, and mixing takes two. */
     TICK_MS = 10,
     LOOKS = 40
 };
@@ -85,9 +85,9 @@ static void test_fast_then_slow(void **state)
     lone_close(w);
 }
 
-/* The price of a codec level, a factor of its drift target, must be 1 on a fast link and while the
- * rate is not known. On a slow link it must be above 1, and highest for the level with the largest
- * deltas. */
+/* The price of a codec level is the time of its deltas relative to the time budget, and at least 1.
+ * All prices must be 1 on a fast link and while the rate is not known. On a slow link the level
+ * with the largest deltas must have the highest possible price. */
 static void test_slow_is_dear(void **state)
 {
     (void)state;

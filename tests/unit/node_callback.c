@@ -123,8 +123,9 @@ static void test_a_dialled_address_works(void **state)
     lone_close(w);
 }
 
-/* If another peer answers at a member's announced address, the dial must count as failed, and the
- * member must be told why. The node itself answers if the member has announced 127.0.0.1. */
+/* The node dials the address that a member has announced. If another peer answers there, the dial
+ * must count as failed, and the member must be told why. The answer may even come from the node
+ * itself, if the member has announced 127.0.0.1. */
 static void test_another_peer_answers(void **state)
 {
     (void)state;

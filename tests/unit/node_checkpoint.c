@@ -83,9 +83,9 @@ static void test_not_behind_the_last_round(void **state)
     checkpoint_close(r.c);
 }
 
-/* If peers announce several steps for the next checkpoint, the earliest one after the present step
- * must count, whatever the order of the announcements. A step soon after the last checkpoint
- * counts, too: a single Byzantine peer may have announced the last checkpoint. */
+/* Peers announce several steps for the next checkpoint. The earliest one that is after the present
+ * step must count, whatever the order of the announcements. It must count even if it is soon after
+ * the last checkpoint, which a single Byzantine peer may have announced. */
 static void test_words_of_others(void **state)
 {
     struct rig r = {0};
@@ -104,8 +104,8 @@ static void test_words_of_others(void **state)
     checkpoint_close(r.c);
 }
 
-/* A neighbour may announce a step for a checkpoint once in half of the checkpoint interval. While
- * the announced step is pending, the neighbour may replace it by an earlier one. */
+/* A neighbour may announce one step for a checkpoint in each half of the checkpoint interval. While
+ * the announced step is pending, the neighbour may replace it by an earlier step. */
 static void test_one_word_of_a_neighbour(void **state)
 {
     (void)state;
@@ -122,8 +122,8 @@ static void test_one_word_of_a_neighbour(void **state)
     assert_true(checkpoint_word(&liar, 100, 99, EVERY + EVERY / 2, EVERY));
 }
 
-/* No honest peer announces a checkpoint at a step as far away as MOST + 1. If the node believed
- * such an announcement, all other checkpoints would be delayed. */
+/* MOST is the latest step that an honest peer may announce for a checkpoint. The node must ignore a
+ * later step. If it accepted such a step, it would write no checkpoint until then. */
 static void test_far_away(void **state)
 {
     enum { MOST = 50 + 2 * REACH + 16 + 12 * REACH + 6 };
@@ -170,8 +170,8 @@ static void test_asked_for_at_an_end(void **state)
     checkpoint_close(r.c);
 }
 
-/* A node ignores a checkpoint step that checkpoint_word() rejects, unless the node was asked to
- * stop. After checkpoint_cancel() no checkpoint is due. */
+/* A node ignores a checkpoint step that checkpoint_word() rejects. After the node was asked to
+ * stop, it uses every announced step. After checkpoint_cancel() no checkpoint is due. */
 static void test_rejected_words_count_at_an_end(void **state)
 {
     struct rig r = {0};

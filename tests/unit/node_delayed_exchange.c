@@ -30,8 +30,9 @@ static void done_with(struct edge *e, struct packet_pool *pool)
     packet_pool_close(pool);
 }
 
-/* An edge that was closed for more than SCHEDULE_BRIEF_US counts as delayed. It is no longer
- * delayed after two exchanges, if the last of them leaves little of the model's change unsent. */
+/* An edge that was closed for more than SCHEDULE_BRIEF_US mixes outdated replicas: it counts as
+ * delayed. It stops counting as delayed after two exchanges, if the last of them leaves little of
+ * the model unsent. */
 static void test_away(void **state)
 {
     (void)state;
@@ -52,9 +53,9 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
-/* Both ends of the edge are in the same step, for example because both peers were restored from
- * checkpoints. If this peer made its last delta for the edge at most two steps ago, the replicas
- * are not outdated, however long the edge was closed. */
+/* The replicas of an edge are up to date if this peer made its last delta for the edge at most two
+ * rounds ago. The time for which the edge was closed does not matter, for example if both peers
+ * were restored from checkpoints. */
 static void test_rested(void **state)
 {
     (void)state;
@@ -74,8 +75,9 @@ static void test_rested(void **state)
     done_with(&e, &pool);
 }
 
-/* With a coarse codec, every delta leaves much of the model's change unsent. An edge with such a
- * codec counts as delayed for at most 64 exchanges. */
+/* An edge that was away counts as delayed (mixes outdated replicas) until a delta leaves little of
+ * the model unsent. With a coarse codec no delta does, so the edge counts as delayed for 64
+ * exchanges. */
 static void test_away_and_coarse(void **state)
 {
     (void)state;
@@ -91,9 +93,9 @@ static void test_away_and_coarse(void **state)
     done_with(&e, &pool);
 }
 
-/* An edge that was reset, or that has not made a delta yet, has no delayed exchange when it opens.
- * If this peer has made the first delta of the edge, and the edge opens much later, the exchange of
- * this delta is delayed. */
+/* When an edge opens, it has no outdated exchange if it was reset, or if this peer has not made a
+ * delta for it yet. If this peer has made the first delta of the edge, and the edge opens much
+ * later, the exchange of this delta is outdated. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -114,9 +116,9 @@ static void test_anew(void **state)
     done_with(&e, &pool);
 }
 
-/* A neighbour's delta on an open edge is delayed if it comes more than SCHEDULE_BRIEF_US after the
- * previous one, and this peer has done more than two steps since it made its own delta. A delayed
- * delta matters only if the replicas that it mixes are far apart. */
+/* A neighbour's delta on an open edge is late if two conditions hold: it comes more than
+ * SCHEDULE_BRIEF_US after the delta before it, and this peer has done more than two rounds since
+ * its own delta. A late delta matters only if the replicas of the two ends are far apart. */
 static void test_late(void **state)
 {
     static const struct

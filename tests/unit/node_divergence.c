@@ -182,8 +182,8 @@ static void test_first_rounds(void **state)
         assert_non_null(strstr(why, "ended at 1.381e+04, having begun at 2.4"));
     }
     struct divergence v;
-    /* The first loss is 10 and the mean of the first ten is 2.8. The lower of the two is the
-     * reference. */
+    /* The first loss is 10, and the mean of the first ten losses is 2.8. Later losses must be
+     * compared with the lower of these two values. */
     divergence_init(&v);
     for (uint64_t i = 0; i < 10; i++)
         divergence_loss(&v, i, i == 0 ? 10 : 2, BATCH, 0);

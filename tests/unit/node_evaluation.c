@@ -37,9 +37,9 @@ static void test_tenths(void **state)
     assert_int_equal(count(&e, 4), 3);
 }
 
-/* Evaluations take at most 2 % of the training time, if evaluating a sample takes a third of the
- * time of training on it. The model is evaluated at least once if 2 % of the time are enough for
- * EVALUATION_LEAST samples. */
+/* Evaluating a sample is assumed to take a third of the time of training on it. All evaluations
+ * together must then take at most 2 % of the training time. If EVALUATION_LEAST samples fit into
+ * these 2 %, the model must be evaluated at least once. */
 static void test_cost(void **state)
 {
     (void)state;

@@ -12,9 +12,9 @@ static enum member_state state_of(uint8_t who)
     return members_find(rig.env.members, id)->state;
 }
 
-/* Measures how long the node waits until it asks HIGH about the silent member LOW (*asked_us), and
- * from then until it accuses LOW (*accused_us; 0: never), in microseconds. met: LOW had a session
- * before. refuses: dialling LOW fails at once. answer: HIGH answers that it has heard LOW. */
+/* LOW is a silent member. Measures, in microseconds, how long the node waits until it asks HIGH
+ * about LOW (*asked_us), and from then until it accuses LOW (*accused_us; 0: never). met: LOW had
+ * a session before. refuses: dialling LOW fails at once. answer: HIGH says that it heard LOW. */
 static void watched(bool met, bool refuses, bool answer, int64_t *asked_us, int64_t *accused_us)
 {
     struct wire_message m;
@@ -61,8 +61,8 @@ static void test_who_is_silent_is_accused(void **state)
     }
 }
 
-/* After a member has ended, the next member on the monitor ring is not accused for a while,
- * because the next member may have ended, too. */
+/* Each member monitors the next one on a ring. After a member has ended, its successor must not be
+ * accused of silence for MONITOR_GRACE_US, because the successor may have ended, too. */
 static void test_an_ending_is_waited_for(void **state)
 {
     (void)state;
@@ -105,9 +105,9 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Makes a session between the node and the peer LOW, in which one end refuses the other, because
- * a third member with the refused end's name is connected and started earlier. theirs: LOW
- * refuses the node; otherwise the node refuses LOW. */
+/* Makes a session between the node and the peer LOW in which one end refuses the other. The reason:
+ * a third member has the same name as the refused end, is connected, and started earlier. theirs:
+ * LOW refuses the node. Otherwise the node refuses LOW. */
 static void refusal(bool theirs)
 {
     struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
@@ -243,8 +243,8 @@ static void fill_table(void)
             snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
         members_know(rig.env.members, r.id, rig.env.now_us);
-        /* The first record of a member counts as known to all other members. Only a newer record is
-         * news and must be sent to them. */
+        /* members_know() marks the first record of a member as known to all other members. Only a
+         * newer record counts as news and must be sent to them. */
         r.incarnation++;
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
     }
@@ -274,8 +274,8 @@ static void test_a_full_table_is_told_in_pieces(void **state)
         assert_true(told(l->number, &n) < (SESSIONS_PIECE + SESSIONS_NEWS) * 1024);
         (void)told(o->number, &n_observer);
     }
-    /* Two of the records are not sent to HIGH: its own, and that of LOW, which counts as known to
-     * all members. */
+    /* HIGH does not get two of the WIRE_MEMBERS_MAX records: the record of HIGH itself, and the
+     * record of LOW, which counts as known to all members. */
     assert_int_equal(n, WIRE_MEMBERS_MAX - 2);
     assert_int_equal(n_observer, WIRE_MEMBERS_MAX);
     sessions_status_req(rig.s, o);

@@ -493,8 +493,8 @@ static void test_connected_majority_gets_a_certificate(void **state)
     for_seeds(check_end, test_share_of(400));
 }
 
-/* The worlds of the tests above must take every kind of step of the protocol's model, except LEAVE,
- * which only a node takes. */
+/* Together, the worlds of the other tests must take every kind of step of the protocol's model. The
+ * step LEAVE is excluded, because only a complete node takes it, and these worlds have none. */
 static void test_worlds_take_all_steps_of_the_model(void **state)
 {
     (void)state;
@@ -636,8 +636,8 @@ static void test_attempts_are_limited(void **state)
     }
 }
 
-/* Opens a world of 5 connected peers with equal models. The models of the first n_frozen peers are
- * frozen within the target. The other peers still mix. */
+/* Opens a world of 5 connected peers with equal models. The first n_frozen peers have frozen
+ * (finally stored) models within the target consensus distance. The other peers still mix. */
 static void open_mixing(struct world *w, uint32_t n_frozen)
 {
     open_world(w, 1, 5);
@@ -722,8 +722,8 @@ static void test_last_attempt_waits_for_members_that_mix(void **state)
     close_world(&w);
 }
 
-/* The coordinator must not abort an attempt if the other members only store their models, or if a
- * member has ended outside the target, because more mixing would not help. */
+/* More mixing cannot help if the other members have ended mixing and only store their models, or if
+ * a member has ended outside the target. The coordinator must then not abort the attempt. */
 static void test_abort_needs_members_that_more_mixing_helps(void **state)
 {
     (void)state;

@@ -110,8 +110,9 @@ static void test_no_message_aborts_the_last_attempt(void **state)
     finish_close(f);
 }
 
-/* This peer coordinates a ballot of the last attempt. The answers claim that an abort was accepted
- * in this attempt, or a proposal of another attempt. Both are refused. */
+/* This peer coordinates a ballot of the last attempt to finish the run. The first false answer
+ * claims that an abort was accepted in this attempt. The second claims that a proposal of another
+ * attempt was accepted. The peer must refuse both. */
 static void test_reports_of_impossible_proposals(void **state)
 {
     (void)state;

@@ -25,8 +25,9 @@ static void fill(uint64_t seed)
         data[i] = (uint8_t)rng_u64(&r);
 }
 
-/* While `watching` is true, free() counts the blocks that contain 64 SECRET bytes in a row.
- * Sanitizers have their own allocator, so nothing is counted there. */
+/* Replaces free(), to find memory that was not wiped. While `watching` is true, it counts the freed
+ * blocks that contain SECRET_RUN bytes of the value SECRET in a row. Sanitizers have their own
+ * allocator, so nothing is counted in their builds. */
 enum { SECRET = 0xa7, SECRET_RUN = 64 };
 static bool watching;
 static uint32_t n_left;

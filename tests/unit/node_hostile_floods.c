@@ -130,8 +130,8 @@ static void test_mutations(void **state)
         w->hung_up = w->violation = false;
         bool worked = w->work_us[OURS] != 0;
         evil_says(w, out, n);
-        /* The message must not change the model. There is one exception: a job that waited for this
-         * message has started now, and then the model may change. */
+        /* The hostile message must not change the node's model. One exception: if the message
+         * completes what the next job waits for, the job starts and may change the model. */
         if (worked || w->work_us[OURS] == 0)
             assert_memory_equal(before, model(w, OURS), sizeof before);
         assert_int_equal(progress(w, OURS).violations, violations + w->violation);
