@@ -11,14 +11,12 @@
  *
  * Roles. Each codec has exactly one of three roles:
  *
- *   role       what the codec does with a unit of n elements               driver
- *   values     encodes every element. The vector is cut into blocks, and   dense.c
- *              the number of bytes of a block depends only on its length
- *   selector   chooses k of the n elements. The driver encodes their       sparse.c
- *              positions, and a values codec encodes their values
- *   body       encodes the whole unit in a format of its own: messages     compress.c
- *              of variable length, matrices, or encoders that keep
- *              memory between messages
+ *   values     (driver: dense.c) encodes every element of a unit. The vector is cut into blocks,
+ *              and the number of bytes of a block depends only on its length.
+ *   selector   (driver: sparse.c) chooses k of the n elements of a unit. The driver encodes their
+ *              positions, and a values codec encodes their values.
+ *   body       (driver: compress.c) encodes the whole unit in a format of its own: messages of
+ *              variable length, matrices, or encoders that keep memory between messages.
  *
  * Calls. The driver calls the functions of a codec in this order:
  *

@@ -112,8 +112,8 @@ static bool read_number(struct part p, int places, int64_t *value)
     return true;
 }
 
-/* Finds the text of `p` in a list of words and sets *value to its index. Returns false if the list
- * does not contain it. */
+/* Sets *value to the index of the word `p` in a list of words. Returns false if the list does not
+ * contain the word. */
 static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
     for (*value = 0; choices[*value] != NULL; (*value)++)
@@ -269,8 +269,8 @@ static int parse_option(struct parser *p, struct part text)
     /* The option is tried with each stage (codec of the rule), in the order in which the stages are
      * written. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    /* Option of this name in the last stage (codec) that has such an option, for the error message.
-     * NULL: no stage has one. */
+    /* If several stages (codecs) have an option `name`, the option of the last one, for the error
+     * message. NULL: no stage has such an option. */
     const struct codec_param *known = NULL;
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {

@@ -172,8 +172,8 @@ static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t
     return err;
 }
 
-/* Adds the edges of one round, in which each of the `behind` peers after block b exchanges with one
- * peer of each part of b (step (ii) of method 2 at the top of this file). Returns 0 or -ENOMEM. */
+/* Adds the edges of one round, step (ii) of method 2 at the top of this file. Each of the `behind`
+ * peers after block b exchanges with one peer of each part of block b. Returns 0 or -ENOMEM. */
 static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
                        uint32_t round)
 {

@@ -131,11 +131,11 @@ const struct topology topology_exponential = {
 /* ---- torus: `rows` x `cols` peers, with peer i in row i / cols and column i % cols. Each row and
  * each column is closed to a ring. A side of length 2 gives one edge, not two.
  *
- * "torus:RxC" is this graph for R * C peers. For any other number of peers, and for "torus", the
- * sides are the factors of n that are closest to each other, if the long side is at most twice the
- * short side (16 peers: 4x4, 32 peers: 4x8). If n has no such factors (a prime, or 2 * 7), the
- * graph is a twisted torus: peer i is a neighbour of i +- 1 and of i +- round(sqrt(n)). A peer then
- * has four neighbours for every n, so the death of one peer does not turn a torus into a ring. ----
+ * "torus:RxC" is this graph for R * C peers. For any other number n of peers, and for "torus", the
+ * sides are the two factors of n that are closest to each other: 4x4 for 16 peers, 4x8 for 32. If
+ * the long side would be more than twice the short side (a prime n, or 14 = 2 * 7), the graph is a
+ * twisted torus: peer i is a neighbour of i +- 1 and of i +- round(sqrt(n)). A peer then has four
+ * neighbours for every n, so the death of one peer does not turn a torus into a ring. ----
  */
 
 /* Parses "RxC", with nothing after it. Returns 0 or -EINVAL. */

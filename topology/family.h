@@ -55,9 +55,9 @@ int topology_no_argument(const char *family, const char *arg, char *out,
  * family is "RxC" or absent. Three functions serve these families:
  *
  * topology_sides_canonical() implements topology.canonical(). topology_sides_peers() returns R * C.
- * topology_sides_for() sets the sides for n peers: R and C if R * C = n, otherwise the factors of n
- * that are closest to each other, provided that the long side is at most twice the short side (16:
- * 4x4, 32: 4x8). topology_sides_for() returns false if n has no such factors.
+ * topology_sides_for() sets the sides for n peers. If R * C = n, the sides are R and C. Otherwise
+ * they are the two factors of n that are closest to each other: 4x4 for 16 peers, 4x8 for 32. If
+ * the long side would be more than twice the short side, topology_sides_for() returns false.
  */
 struct topology_sides
 {

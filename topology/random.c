@@ -1,8 +1,8 @@
 /* topology/random.c -- random graphs: Erdos-Renyi and small-world.
  *
- * A random graph of these families may be disconnected. Edges are then added: the components are
- * ordered by their lowest peer, and each component except the first gets one edge, from a random
- * peer of the component to a random peer of the earlier components.
+ * If a random graph of these families is not connected, edges are added. The components are ordered
+ * by their lowest peer. Each component except the first gets one edge, from a random peer of this
+ * component to a random peer of the components before it.
  *
  * A probability is compared with 53 random bits, without rounding, so that all machines draw the
  * same graph.

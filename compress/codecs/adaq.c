@@ -159,8 +159,8 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
     uint32_t local[CODEC_CHUNK];
-    /* If no value of a sign is to be chosen, the threshold of this sign is a number that no element
-     * reaches. */
+    /* If all values of one sign are left out (k is 0), their threshold is CODEC_LIMIT, which no
+     * element reaches. */
     float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
     float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
     pick->k = 0;

@@ -101,8 +101,8 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 struct triple
 {
     size_t i; /* Index of the triple; sigma_i descends with i. */
-    /* Number by which u_i v_i^T is multiplied in the decoded matrix, before the scaling of the
-     * matrix by a power of two is undone. */
+    /* Factor of u_i v_i^T in the decoded matrix. The encoder scales the matrix by a power of two
+     * before the decomposition, and this factor belongs to the scaled matrix. */
     double scale;
 };
 

@@ -2,8 +2,10 @@
  *
  * Encoded block of n values:  scale f32 | n bytes
  *
- *   byte:  s | 0 .. 0 | 1 | f .. f        s = 1 for v < 0
- *              z zeros      6 - z bits of fraction
+ *   byte:  s | 0 .. 0 | 1 | f .. f
+ *
+ * The bits of a byte, from the highest down, are the sign s (1 for v < 0), z zeros, a 1, and 6 - z
+ * bits f of fraction.
  *
  * The number of zero bits z selects a decade, that is, a factor 10^-z. The fraction bits after the
  * 1 are an index j into that decade, which has 2^(6-z) equally spaced magnitudes:

@@ -54,8 +54,9 @@ static float scale_of(float max)
 
 /* Returns the factors that map values to codes. Values are first multiplied by `shift`, a power of
  * two near 1 / M. The step between two codes is then about 1/127 to 2/127, so that no division
- * involves a very small or very large number. `inv` is 1 / step. For a normal scale, `inv` is
- * computed without `step`, because two dependent divisions would delay a block of 256. */
+ * involves a very small or very large number. `inv` is 1 / step. Unless the scale is subnormal,
+ * `inv` is computed from the largest magnitude and not from `step`: two dependent divisions would
+ * delay a block of 256. */
 static struct simd_bytes grid_of(float max, float scale)
 {
     float shift = error2_shift(max);

@@ -154,9 +154,9 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* Code of the bucket to which the loop now adds cells of the histogram. */
-    /* Number of the part that contains the previous light cell (a cell without a bucket of its
-     * own), if the values of all light cells are divided into `parts` equal parts. -1: the next
-     * cell must begin a new bucket. */
+    /* A light cell is a cell without a bucket of its own. The values of all light cells are divided
+     * into `parts` equal parts. `part` is the number of the part that contains the previous light
+     * cell. -1: the next cell must begin a new bucket. */
     int part = -1;
     bool any = false; /* True: the present bucket contains at least one value. */
     double share = (double)parts / (double)(light > 0 ? light : 1);

@@ -114,8 +114,9 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     src += start / QUARTIC_DIGITS;
-    /* A group of digits is divided into five fifths. The elements of one fifth are the same digit
-     * of successive bytes, so each iteration decodes elements of one fifth only. */
+    /* A group of digits is divided into five fifths. Element i of the first fifth is the first
+     * digit of byte i, element i of the second fifth is the second digit, and so on. Each iteration
+     * decodes elements of one fifth only. */
     for (size_t in = at - start; count > 0;) {
         size_t fifth = in / m;
         size_t from = in % m;

@@ -168,9 +168,9 @@ static size_t sample_rank_above(size_t n, size_t k)
     return s == n || rank < 1.0 ? 0 : (size_t)rank;
 }
 
-/* Returns the number of candidates that there is room for. It is the number expected from the rank
- * of the lower bound, plus six standard deviations, plus the elements that one step of the scan may
- * add before the room is checked again. */
+/* Returns the number of candidates that there is room for: the expected number plus six standard
+ * deviations, plus the elements that one step of the scan may add before the room is checked again.
+ * The expected number follows from the rank of the lower bound in the sample. */
 static size_t candidate_room(size_t n, size_t k)
 {
     size_t s = lines_size(n);

@@ -40,10 +40,10 @@ size_t elias_size(size_t k, size_t n)
     return high_bytes(k, n, b) + low_bytes(k, b);
 }
 
-/* Returns a bound for at most k positions. It is computed in bits, because the size in bytes may
- * decrease by one as k grows (both streams are rounded up to bytes), but the size in bits never
- * decreases. Where k exceeds floor(n / 2^b), b falls by one: the low parts lose k - b + 1 bits,
- * and the high parts gain at least k - 1 bits. */
+/* Returns a bound for at most k positions. The bound is computed in bits, because both streams are
+ * rounded up to bytes: the size in bytes may decrease by one as k grows, but the size in bits never
+ * decreases. Proof: when k grows by one and b thereby falls by one, the low parts lose k - b + 1
+ * bits, which is at most k, and the high parts gain at least k bits. */
 size_t elias_bound(size_t k, size_t n)
 {
     unsigned b = elias_low_bits(k, n);

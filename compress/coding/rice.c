@@ -249,8 +249,9 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
         uint64_t next = r.next, odd = 0, top = 0;
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
-            /* The added top bit ends the search if the window has no set bit. The gap is then too
-             * long for the window. */
+            /* Counts the zero bits before the next set bit. The top bit is set artificially,
+             * because __builtin_ctzll(0) is undefined. If the count stops only at this bit, the gap
+             * is too long for the window. */
             unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
             index[i + j] = (uint32_t)(next + gap);

@@ -7,8 +7,8 @@
  * positions, cut off after the last position.
  *
  * The length in bits, k (1 + b) + sum of (g >> b), is a convex function of b, because g >> b falls
- * by ceil((g >> b) / 2) when b grows by one. A parameter that gives no longer stream than b - 1 and
- * b + 1 is therefore the best. If several parameters are equally good, the smallest is used, so
+ * by ceil((g >> b) / 2) when b grows by one. Therefore, if neither b - 1 nor b + 1 gives a shorter
+ * stream, b is the best parameter. If several parameters are equally good, the smallest is used, so
  * that a set of positions has exactly one stream.
  *
  * Length: 8.11 bits per position for k = 1 % of n (the entropy is 8.08 bits), 4.76 bits for 10 %.

@@ -11,8 +11,8 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-/* Returns the table of the best level that this CPU supports. Only features that the kernels use
- * are tested, by names that every supported compiler knows. */
+/* Returns the kernel table of the best instruction set that this CPU supports. Only CPU features
+ * that the kernels use are tested, by names that every supported compiler knows. */
 static const struct simd_table *choose_table(void)
 {
 #if defined(HEARSAY_LEVEL) && SIMD_X86

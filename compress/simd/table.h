@@ -18,8 +18,8 @@
 #define SIMD_X86 0
 #endif
 
-/* Kernels in four groups. Each level has one file per group. The function of the same name in
- * simd.h describes each kernel, such as simd_sign_put() for sign_put. */
+/* The kernels, in four groups. Each instruction set has one file per group. The comment on a kernel
+ * is in simd.h, at the function of the same name: simd_sign_put() for sign_put. */
 struct simd_load_table
 {
     void (*load)(struct simd_sums *sums, float *restrict v, const struct simd_source *s);
