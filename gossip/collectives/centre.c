@@ -384,8 +384,8 @@ size_t centre_bound(const struct centre *c)
                : statistics_bound(&c->config.mixing->statistics) + compress_bound(c->config.codec);
 }
 
-/* Returns the worker to answer next, or NULL. A worker with a copy of an older model comes first:
- * the answer makes that copy the current model. A worker without a copy, which is answered later,
+/* Returns the worker to answer next, or NULL. Workers with a copy of an older model come first,
+ * because their answer brings this copy up to date. Workers without a copy are answered later and
  * can then share it. */
 static const struct centre_worker *first_due(const struct centre *c, uint64_t least)
 {

@@ -5,12 +5,13 @@
  *
  *   worker in round c --push C(p_c)--> z += C(p_c) / m --when the answer is due--> answer
  *
- *   mode     when pushes are added to the model z      when a worker in round c is answered
- *   sync     all pushes of a round at once: z moves    after all pushes of round c are added
- *            by their mean, in the order of vertices
- *   ssp:s    on arrival, each divided by m             when every counted worker has done
- *                                                      round c - s
- *   async    on arrival, each divided by m             at once
+ * The mode decides when pushes are added to the model z and when a worker in round c is answered:
+ *
+ *   sync     All pushes of a round are added at once: z moves by their mean, in the order of
+ *            vertices. The worker is answered after all pushes of round c are added.
+ *   ssp:s    Each push is divided by m and added on arrival. The worker is answered when every
+ *            counted worker has done round c - s.
+ *   async    Each push is divided by m and added on arrival. The worker is answered at once.
  *
  * c is the clock of a worker: the number of rounds that it has done. m is the number of counted
  * workers, for which the server waits; the server's own worker is one of them. (ssp: Ho et al.
@@ -173,8 +174,8 @@ struct centre_answer
 /* Returns the maximum length in bytes of an answer that is not a whole model. */
 size_t centre_bound(const struct centre *c);
 /* Makes the next answer, for the workers a->to[0..n). These workers then no longer wait for an
- * answer. `coded` has room for centre_bound() bytes. Returns false if no answer is due. Pointers in
- * *a are valid until the next call. O(dim). */
+ * answer. `coded` has room for centre_bound() bytes. Returns false if no worker can be answered
+ * now. Pointers in *a are valid until the next call. O(dim). */
 bool centre_answer(struct centre *c, struct centre_answer *a, uint8_t *coded);
 
 /* Returns the counted worker for which the other workers wait: one that has not reported its rounds

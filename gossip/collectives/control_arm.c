@@ -84,8 +84,8 @@ void control_arm_settle(struct mixing *m, bool apart)
 }
 
 /* Returns whether the edge's replica is too far from the model to mix over this edge. Returns false
- * while no corrections are sent. After corrections begin, returns true until the edge's first
- * correction is made, because empty deltas do not move the replica. */
+ * while the mixer sends no corrections. After that, returns true until the first correction of this
+ * edge is made, because the empty deltas before it have not moved the replica. */
 bool control_arm_lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

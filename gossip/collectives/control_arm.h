@@ -2,10 +2,10 @@
  *
  * In each round, a round protocol (peer/node/round_protocol.h) computes a new model from the models
  * of all peers and passes it to the mixer. The next mix() uses this model. During training the
- * edges of the complete graph carry empty deltas, which keep peers in lock step and carry sketches
- * (random projections of models, from which the distance of the models is estimated). The consensus
- * phase normally only verifies that the models are equal. If faults have left models different, the
- * mixer sends corrections (correction.h), like the mixer `average`. */
+ * edges of the complete graph carry empty deltas, which keep peers in lock step. The deltas also
+ * carry sketches: random projections of models, from which the distance of the models is estimated.
+ * The consensus phase normally only verifies that the models are equal. If faults have left models
+ * different, the mixer sends corrections (correction.h), like the mixer `average`. */
 #ifndef GOSSIP_COLLECTIVES_CONTROL_ARM_H
 #define GOSSIP_COLLECTIVES_CONTROL_ARM_H
 

@@ -18,7 +18,7 @@ static const double newest_weight = 0.1;
  * below `fine`, even the next sparser level would not move them apart. */
 static const double coarse = 0.5, fine = 0.2;
 
-/* If the drift was above `far_over` times its target FAR_LOOKS times in a row, the next denser
+/* If FAR_LOOKS successive drift figures are above `far_over` times the target, the next denser
  * level is chosen, even if compression does not seem to cause the drift. */
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };

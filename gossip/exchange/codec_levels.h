@@ -12,9 +12,9 @@
  *
  * |Delta| is the distance by which the local steps of one round move this peer's model. `spread` is
  * a factor of the graph (graph_spread() in topology/topology.h): with exact exchange and
- * independent local steps, the consensus distance just before mixing is `spread` times |Delta|. A
- * normalised drift of 1 therefore means that the models already begin their local steps at the
- * distance that exact exchange would have at the end of the local steps. The value depends little
+ * independent local steps, the consensus distance just before mixing is `spread` times |Delta|. Xi
+ * is measured just after mixing. A normalised drift of 1 therefore means that mixing leaves the
+ * models as far apart as they would be before mixing with exact exchange. The value depends little
  * on the model, the learning rate, the number of local steps or the graph. For LeNet-5, ResNet-20
  * and a transformer, with 1 and 10 local steps, it was 0.1 to 1 without compression, 1 to 3 with
  * top-10 %, and 8 to 30 with top-1 %.
@@ -37,10 +37,11 @@
  *                         a sparser level would not move the models apart
  *
  * A sparse codec also has a small gamma. If the local steps of the peers lead in different
- * directions, as with skewed data, a small gamma makes Xi grow although the lag is small. With 16
- * peers that have a few labels each, topk:0.1 leaves 3 times the target with a lag of 0.2 Xi, and
- * topk:0.01 leaves 29 times the target with 0.14 Xi. Therefore three looks in a row above four
- * times the target select a denser level, whatever the lag is.
+ * directions, as with skewed data, a small gamma makes Xi grow although the lag is small. This was
+ * measured with 16 peers that have a few labels each. With topk:0.1 the normalised drift was 3
+ * times the target and the lag 0.2 Xi. With topk:0.01 the normalised drift was 29 times the target
+ * and the lag 0.14 Xi. Therefore, if the normalised drift is above four times the target in three
+ * looks in a row, a denser level is selected, whatever the lag is.
  *
  * A look counts only if its figure describes a time after the last change of level. Each peer
  * chooses one level for all its edges, independently of other peers, because a delta names its
@@ -52,11 +53,12 @@
  * so the chosen level only becomes denser.
  *
  * Price: at least 1. The price of a level is above 1 if its deltas take so long that they delay the
- * round. A level must be worth its price, so the target is multiplied by a price: by that of the
- * denser level when a denser level is considered, and by that of the current level when a sparser
- * level is considered. Prices are estimated from deltas of another level. A level that was too
- * expensive at CODEC_LEVELS_TRY looks in a row is therefore tried, and its price is measured. Each
- * trial doubles the number of looks before the next trial.
+ * round. A level must be worth its price. When a denser level is considered, the target is
+ * therefore multiplied by the price of the denser level. When a sparser level is considered, the
+ * target is multiplied by the price of the current level. Prices are estimated from deltas of
+ * another level and may be wrong. A level that was too expensive at CODEC_LEVELS_TRY looks in a row
+ * is therefore tried, and its price is measured. Each trial doubles the number of looks before the
+ * next trial.
  *
  * Until the first look the drift is unknown, and models are close together. The level is then
  * CODEC_LEVELS_FIRST (or CODEC_LEVELS_SAFE). If its price is above 2, the level is the densest one
@@ -73,18 +75,21 @@ enum {
     /* Codec level at which a peer begins. It is not the sparsest one, because models drift apart
      * fastest in the first rounds. */
     CODEC_LEVELS_FIRST = 3,
-    /* Level at which a peer begins if drift figures are more than CODEC_LEVELS_BLIND rounds apart,
-     * as for small models: their deltas are short, so few of them may carry a sketch. A denser
-     * level costs few bytes for such a model. */
+    /* Level at which a peer begins if the consensus distance is measured less often than every
+     * CODEC_LEVELS_BLIND rounds. This happens with small models, because a sketch is long
+     * compared with their deltas and few deltas carry one. A denser level costs few bytes for
+     * such a model. */
     CODEC_LEVELS_SAFE = 5,
-    /* Largest number of rounds between two drift figures at which a peer begins at
-     * CODEC_LEVELS_FIRST. If figures are rarer, it begins at CODEC_LEVELS_SAFE. */
+    /* Longest interval between two measurements of the consensus distance, in rounds, at which a
+     * peer begins at level CODEC_LEVELS_FIRST. With a longer interval it begins at
+     * CODEC_LEVELS_SAFE. */
     CODEC_LEVELS_BLIND = 32,
     /* Codec level whose usual delta size determines which share of the deltas carries a sketch
      * (sketch.h). */
     CODEC_LEVELS_MIDDLE = 2,
-    /* A level that was too expensive at n drift figures in a row is tried. n is CODEC_LEVELS_TRY
-     * before the first trial. Each trial doubles n, up to CODEC_LEVELS_TRY_MOST. */
+    /* If the drift requires a denser level n times in a row, but the level is too expensive each
+     * time, the level is tried. n is CODEC_LEVELS_TRY before the first trial. Each trial doubles n,
+     * up to CODEC_LEVELS_TRY_MOST. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
     /* Duration of the trial of an expensive level, in calls of codec_levels_set_prices(). After
@@ -125,8 +130,8 @@ struct codec_levels
     /* Number of price updates until the price of the level on trial is known. 0: no level is on
      * trial. */
     uint32_t n_trial;
-    /* n_held: number of successive drift figures that required a level that was too expensive.
-     * wait: value of n_held at which the expensive level is tried. */
+    /* n_held: number of successive drift figures that required a denser level whose price was too
+     * high. wait: as soon as n_held reaches this number, the level is tried. */
     uint32_t n_held, wait;
     /* True: the last drift figure required a denser level, but that level was too expensive. */
     bool held;
@@ -158,8 +163,8 @@ struct state; /* Reader or writer of a checkpoint, defined in nn/math/state.h. *
 void codec_levels_state(struct codec_levels *l, struct state *s);
 
 /* Returns the reason for the current codec level. "link": the link has room for this level.
- * "drift": the consensus distance requires it. "price": deltas of the required level, or of the
- * first level before any drift is known, would delay the round too much. */
+ * "drift": the consensus distance selects this level. "price": a denser level would be used, but
+ * its deltas would delay the round too much. */
 const char *codec_levels_by(const struct codec_levels *l);
 
 /* Records |Delta|^2, where |Delta| is the distance by which the local steps of one round have moved

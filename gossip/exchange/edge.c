@@ -54,7 +54,8 @@ void edge_close(struct edge *e)
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
-    /* An odd nonce marks this EDGE message as an answer to that of the neighbour (edge_hear()). */
+    /* An odd nonce marks this EDGE message as the answer to the neighbour's EDGE message
+     * (edge_hear()). */
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
     e->said = e->restored;
@@ -69,8 +70,9 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     e->heard = true;
     e->theirs = *m;
-    /* An EDGE message with an odd nonce answers this peer's last EDGE, even if the edge was paused
-     * after that and `asked` is false. */
+    /* An EDGE message with an odd nonce is the neighbour's answer to the EDGE message of this peer.
+     * This peer has therefore sent its EDGE already, although edge_pause() may have cleared `asked`
+     * after that. */
     if (m->nonce & 1)
         e->asked = true;
     return !e->asked;
@@ -86,9 +88,9 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
 }
 
 /* Returns whether this epoch can continue on the new session (rule 3 of edge.h). If only one end
- * was restored from a checkpoint, it may lack exchanges that the other end has applied. The
- * exception: the same two processes have continued this epoch before, so the deltas that one of
- * them lacks are still stored. */
+ * was restored from a checkpoint, it may lack exchanges that the other end has applied, and the
+ * epoch cannot continue. There is one exception: the same two processes have already continued this
+ * epoch over an earlier session. The deltas that one of them lacks are then still stored. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
@@ -152,12 +154,12 @@ static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t
         return EDGE_STALE;
     if (round < e->round)
         return EDGE_REPEAT;
-    /* The neighbour cannot commit an exchange without this peer's delta, so it is at most one round
-     * ahead. */
+    /* The neighbour needs this peer's delta to commit an exchange. The neighbour can therefore be
+     * ahead by one round at most. */
     if (round > e->round + 1)
         return EDGE_VIOLATION;
-    /* This peer has not made its delta of the current round, so the neighbour cannot have committed
-     * that round. */
+    /* The neighbour claims to have committed the current round. This is impossible, because this
+     * peer has not made its delta of that round yet. */
     if (round == e->round + 1 && e->cur.payload == NULL)
         return EDGE_VIOLATION;
     return e->got[round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
@@ -204,9 +206,9 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     memmove(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
-    /* The byte ranges of the received header *d point into the message, which is not kept. The
-     * range of the payload must therefore point to the copy. The caller has already copied the
-     * sketch. */
+    /* The byte ranges in the received header *d point into the message, which is not kept. The
+     * range of the payload must therefore point to the copy of the payload. The caller has already
+     * copied the sketch. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;

@@ -14,15 +14,14 @@
  * 2. The exchange is *ready* when cur exists and the neighbour's delta of round r has arrived. The
  *    next job then commits it: it applies both deltas, mixes, and r increases by 1. The mixer
  *    (gossip/mixers/mixer.h) decides what a delta contains and how the model moves.
- * 3. When a session is established, both ends send EDGE(E, r, nonce). Then:
+ * 3. When a session is established, both ends send EDGE(E, r, nonce). Each end compares the
+ *    received E and r with its own:
  *
- *      received EDGE                      action
- *      same E, same r                     continue; send cur again (the receiver drops a repeat)
- *      same E, this peer is one ahead     send prev and cur again; RESET if prev is not stored
- *      same E, the neighbour is one       continue; the neighbour sends its deltas again
- *        ahead
- *      anything else                      RESET: the new E is a hash of both boot ids and nonces,
- *                                         r = 0, and a = b = the initial model of the run
+ *      same E, same r: continue; send cur again (the receiver drops a repeat).
+ *      same E, r of this peer is one higher: send prev and cur again; RESET if prev is not stored.
+ *      same E, r of the neighbour is one higher: continue; the neighbour sends its deltas again.
+ *      anything else: RESET. The new E is a hash of both boot ids and nonces, r = 0, and
+ *      a = b = the initial model of the run.
  *
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
  *
@@ -127,8 +126,9 @@ struct edge
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE message that this peer sent. */
-    /* True: the last EDGE message of this peer said that the edge was restored from a checkpoint.
-     * This is a copy of `restored`, which a job clears when it commits an exchange. */
+    /* True: the last EDGE message of this peer said that the edge was restored from a
+     * checkpoint. The message is remembered here, because a job clears `restored` when it
+     * commits an exchange. */
     bool said;
     /* True: this peer has sent an EDGE message on this session and waits for the neighbour's. */
     bool asked;
@@ -172,9 +172,9 @@ struct edge
     /* State of the outlier filter: distances between the two models of this edge so far. */
     struct outlier_filter trust;
 
-    /* The next two fields are values that the neighbour announced in its delta of the last
-     * committed exchange. A delta that has arrived, but is not committed, does not change them. 0
-     * after a reset. */
+    /* `settled` and `run_round`, the next two fields, are values that the neighbour announced in
+     * its delta of the last committed exchange. A delta that has arrived but is not committed does
+     * not change them. Both are 0 after a reset. */
     /* Number of hops around the neighbour within which all peers are known to be under
      * --final-drift. */
     uint32_t settled;

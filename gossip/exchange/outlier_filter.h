@@ -46,11 +46,13 @@
 #include <stdbool.h>
 
 enum {
-    /* An exchange is refused if |b - a| exceeds this multiple of the largest distance known for the
-     * edge, and also the limit OUTLIER_FILTER_WAYS. */
+    /* First of two limits for the distance |b - a|: this multiple of the largest distance known for
+     * the edge. An exchange is refused only if |b - a| exceeds both this limit and that of
+     * OUTLIER_FILTER_WAYS. */
     OUTLIER_FILTER_TIMES = 32,
-    /* An exchange is refused if |b - a| exceeds this multiple of |x - x0|, this peer's distance
-     * from the initial model, and also the limit OUTLIER_FILTER_TIMES. */
+    /* Second limit for the distance |b - a|: this multiple of |x - x0|, this peer's distance from
+     * the initial model. An exchange is refused only if |b - a| exceeds both this limit and that of
+     * OUTLIER_FILTER_TIMES. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if the distance |b - a| of its replicas exceeds this multiple of the
      * distance on most other edges. */
@@ -95,8 +97,8 @@ struct outlier_filter_view
      * be a few mixings old. */
     double way2;
     /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges, each in
-     * its last exchange. 0: there are no other edges, or this edge was never suspect, so the median
-     * is not needed. */
+     * its last exchange. 0 in two cases: there are no other edges, or this edge was never suspect
+     * and needs no median. */
     double others2;
 };
 
@@ -104,10 +106,10 @@ struct outlier_filter_view
  * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge is "apart": its replicas are much farther from each other than those of
- * another edge. d2: squared distance of the two replicas of the edge. other2: squared distance of
- * those of the other edge. way2: |x - x0|^2, squared distance of the model from the initial
- * model. */
+/* Returns whether an edge is "apart", that is, whether its two replicas are much farther from each
+ * other than the two replicas of another edge. d2: squared distance of the replicas of this edge.
+ * other2: squared distance of the replicas of the other edge. way2: |x - x0|^2, squared distance of
+ * the model from the initial model. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b

@@ -65,9 +65,10 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- averaging windows ---- */
 
-/* Replicas and sketches do not show how the models are rounded, so this bound is added to the
- * consensus distance. A model gets one correction from each neighbour, and each is rounded by at
- * most 2^-24 of its value, as are the values of a sketch. The errors are independent, so their
+/* Returns a bound of the rounding error of float32 in a relative distance. The bound is added to
+ * the consensus distance, because replicas and sketches do not show how the models are rounded. In
+ * a round a model gets one correction from each neighbour. Each correction is rounded by at most
+ * 2^-24 of its value, and so are the values of a sketch. The errors are independent, so their
  * squares add up. */
 double sketch_rounding(size_t n_pairs)
 {
@@ -98,7 +99,8 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     /* Factor by which the slowest-decaying error of the averages shrinks per exchange. */
     double rate = sqrt(k->momentum);
     /* After -3.5 / log(rate) exchanges the slowest-decaying error of the averages is e^-3.5 = 3 %
-     * of its first value. Two more exchanges cover the start of the window. */
+     * of its first value. Two exchanges are added, because the first exchange of a window has no
+     * momentum and the error shrinks more slowly there. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
@@ -185,9 +187,9 @@ static void accelerate(struct sketch *k)
  * peers 15]. */
 enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
-/* Returns the tag of the next exchange. A tag identifies the set of members, the averaging window
- * and the round. It is equal at both ends if both are about to do the same exchange. The round is
- * never 0. The tag is therefore never 0, which would mean "no message". */
+/* Returns the tag of the sketch message in the next exchange. A tag identifies the set of members,
+ * the averaging window and the round. The tags of both ends are equal if both are about to do the
+ * same exchange. The round in a tag is never 0, so no tag is 0, which would mean "no message". */
 static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -444,8 +446,9 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
-/* Called after a job at a peer that uses tree aggregation. Begins a measurement window if one is
- * due, and takes a new consensus distance. */
+/* Called after a job at a peer that uses tree aggregation. Begins a measurement window if the
+ * schedule requires one in this round. If a measurement is complete, stores its consensus
+ * distance. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     if (k->survey.place.built != now->place.built)
@@ -469,8 +472,9 @@ void sketch_passed_over(struct sketch *k)
 
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
-    /* The next window that ends gets the order key own_begun + 1. If `anew` is true, the open
-     * window does not end but is cut short, and the window after it gets the key own_begun + 1. */
+    /* The next window that ends gets the order key own_begun + 1. If `anew` is false, this window
+     * is the open one, which began before this call. If `anew` is true, the open window is cut
+     * short and gets no key, so the window after it gets the key own_begun + 1. */
     return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 
@@ -498,8 +502,8 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         survey(k, x, now);
         return;
     }
-    /* A job that mixed with no neighbour has not changed the averages, so the job is not
-     * counted. */
+    /* The window counts only jobs that mixed with a neighbour, because other jobs leave the
+     * averages unchanged. */
     if (k->mixed > 0) {
         k->mixed = 0;
         k->beats++;

@@ -90,9 +90,9 @@ struct sketch_figures
     double xi, relative;
     uint64_t round;
 
-    /* Distance of this peer's model from the mean, |x_i - mean|, and the same divided by |mean|, at
-     * the start of round `own_round`. Known one averaging window earlier than xi. NaN: no figure
-     * yet. */
+    /* Distance of this peer's model from the mean, |x_i - mean|, and this distance divided by
+     * |mean|. Both describe the start of round `own_round`, and are known one averaging window
+     * earlier than xi. NaN: no figure yet. */
     double own, own_relative;
     uint64_t own_round;
     /* Number of averaging windows so far that have produced a value of `own`, the distance of this
@@ -230,8 +230,9 @@ void sketch_pair_reset(struct sketch_pair *p);
  * send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Returns a number that is less than the order key (own_begun) of every window that begins from now
- * on. anew: true if the next call of sketch_beat() begins a window. */
+/* Returns an order key of averaging windows. A consensus distance with a larger key (own_begun)
+ * comes from a window that begins after this call. anew: true if the next call of sketch_beat()
+ * begins a window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* Records that the model was replaced by another peer's model of a later round. This peer sends no

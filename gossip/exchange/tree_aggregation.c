@@ -124,8 +124,8 @@ static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggrega
     bool known = v->before2 > 0 && xi2 > 0 && rounds > 0;
     double change = known ? 0.5 * fabs(log(xi2 / v->before2)) / rounds : 0;
     if (v->place.lock_step)
-        /* In lock step all peers begin a measurement in the same round, so its start does not have
-         * to spread, and Xi cannot change in the meantime. Every result is sharp
+        /* In lock step all peers begin a measurement in the same round. Xi therefore cannot change
+         * while the start spreads from peer to peer, and every result is sharp
          * (tree_aggregation.h). */
         return true;
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
@@ -256,8 +256,9 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                : s->sharp ? TREE_AGGREGATION_DOWN
                           : TREE_AGGREGATION_BLURRED;
     }
-    /* A CLOCK message is sent at least once over each edge. A neighbour that still averages by
-     * gossip stops averaging when it receives such a message (sketch.c). */
+    /* A CLOCK message says that a measurement has begun. It is sent at least once over each edge,
+     * because a neighbour that still averages by gossip stops the averaging when it receives one
+     * (sketch.c). */
     bool news = !v->place.lock_step && v->clock > p->told;
     if (p->told > 0 && !news)
         return TREE_AGGREGATION_NOTHING;

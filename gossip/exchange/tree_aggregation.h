@@ -179,8 +179,9 @@ void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K],
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
 /* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
- * the measurement window of the message. Except for a CLOCK message, sets *sum to the sum to send,
- * which is valid until the next call with this *v. */
+ * the measurement window of the message. Sets *sum to the sum that the message carries, which is
+ * valid until the next call with this *v. Does not set *sum if there is no message, or for a CLOCK
+ * message, which carries no sum. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);

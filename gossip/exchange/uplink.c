@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Time for the transfers of a round that follow its local steps, as a share of the time of the
- * local steps. */
+/* Budget (longest allowed time) of a round's transfers if they follow the local steps, as a share
+ * of the time of the local steps. */
 static const double share_behind = 0.1;
 
 /* Weight of the newest measurement in the moving average from which the prices of codec levels are

@@ -93,9 +93,10 @@ struct uplink_bursts
  * the burst in microseconds. */
 void uplink_burst(struct uplink_bursts *b, double bytes, double us);
 
-/* Returns the seconds per byte of a link, without its latency. rtt_us: least known round-trip time
- * in microseconds; 0: unknown. Returns 0 if all time was latency, so that the speed cannot be
- * measured, and NaN if there were no bursts. */
+/* Returns the seconds per byte of a link, without its latency, from the measured bursts (bytes sent
+ * without a pause). rtt_us: least known round-trip time in microseconds; 0: unknown. Returns NaN if
+ * there were no bursts. Returns 0 if the bursts took no longer than the latency, which leaves no
+ * time to divide by. */
 double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
 /* ---- the floor ---- */
@@ -115,8 +116,8 @@ struct uplink
     uint32_t to;
     uint32_t left; /* Codec level of the floor before it last fell. */
     /* n_wait: number of further calls of uplink_look() during which the floor (sparsest level that
-     * may be used) stays below the level from which it last fell. wait: value of n_wait directly
-     * after that fall. */
+     * may be used) stays below the level from which it last fell. wait: the number to which that
+     * fall has set n_wait. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of

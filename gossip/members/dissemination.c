@@ -51,8 +51,8 @@ static bool append_news(const struct member *e, unsigned news, struct wire_membe
     return true;
 }
 
-/* Returns whether an endorsement may be sent. An endorsement by a member that is not accepted has
- * no effect at the receiver, so it is not sent. */
+/* Returns whether an endorsement may be sent. Only endorsements by accepted members are sent,
+ * because a receiver ignores all others. */
 static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
 {
     return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);

@@ -252,9 +252,10 @@ static uint16_t dominator_of(const struct graph_of_vouches *g, uint16_t x)
     return best;
 }
 
-/* Computes dominators and labels. Iterates until no dominator changes; each change moves a
- * dominator nearer to this peer. If the search ends early, after PASSES iterations, some members
- * may wrongly count as known through one other member only. */
+/* Computes for each member x its dominator and its label: the last and the first member through
+ * which all paths of endorsements to x lead. Iterates until no dominator changes. If the search
+ * ends early, after PASSES iterations, some members may wrongly count as known through one member
+ * only. */
 static void label_all(struct graph_of_vouches *g)
 {
     bool changed = true;
@@ -282,8 +283,9 @@ struct doubtful
     const uint8_t *id;
 };
 
-/* Order of doubtful members: by the number of endorsements on the shortest path from this peer,
- * then by id. Tables with equal contents therefore choose the same members. */
+/* Order of members in doubt, that is, known through one other member only: by the number of
+ * endorsements on the shortest path from this peer, then by id. Tables with equal contents
+ * therefore choose the same members. */
 static int compare_doubtful(const void *a, const void *b)
 {
     const struct doubtful *x = a, *y = b;
@@ -292,9 +294,10 @@ static int compare_doubtful(const void *a, const void *b)
     return memcmp(x->id, y->id, WIRE_ID_BYTES);
 }
 
-/* Decides which members are accepted: all members that are known through two independent members,
- * and a limited number of members in doubt. The limit applies to all members in doubt that are
- * known through the same member (their label). Returns false if memory is exhausted. */
+/* Decides which members are accepted. A member is "in doubt" if one other member lies on all paths
+ * of endorsements from this peer to it. A member that is not in doubt is accepted. Of the members
+ * in doubt with the same label (the first member on all paths to them), a limited number is
+ * accepted. Returns false if memory is exhausted. */
 static bool choose(const struct graph_of_vouches *g, bool *counts)
 {
     uint32_t n = 0, allowance = 1 + g->n_firm / ENDORSEMENTS_SHARE;

@@ -4,21 +4,22 @@
  * therefore does not make a member a vertex of the topology. If a member has an authenticated
  * session with another one, it signs an endorsement (vouch) for it, unless enough other members
  * have done so. Endorsements are gossiped like accusations. They are the arrows of a graph. Each
- * table searches this graph for members that are known through more than one other member:
+ * table searches this graph for members that are known through more than one other member. Example:
  *
- *      self -> b --> c           c and d are endorsed by two independent members: accepted.
- *       \     ^ \   ^
- *        v   /   v /             g1 .. g300: all paths from self to them lead through e, no matter
- *          d      e --> g1       how they endorse each other. One of them is accepted, and one more
- *                       | \      for every 16 members that are accepted without this allowance.
- *                      g2 g3 ...
+ * - This peer endorses b and d, so both are accepted.
+ * - b and d endorse c. Member c is known through two independent members and is accepted.
+ * - b and d endorse e. Only e endorses g1 .. g300, which also endorse each other. All paths from
+ *   this peer to g1 .. g300 lead through e. One of them is accepted, and one more for every 16
+ *   members that are accepted without this allowance.
  *
- * The nearest member through which all paths to x lead is the dominator of x. Members with the
- * same dominator share one allowance of accepted members. A newcomer with one session is
- * therefore accepted at once if it is the only one. Further newcomers with one session are in
- * doubt until they have a second session. Members in doubt are therefore monitored on the rings
- * like others (monitor_rings.h). Their records are stored, but no peer dials them, forwards them
- * or accepts their accusations.
+ * If members other than this peer lie on all paths to x, the first of them, counted from this peer,
+ * is the label of x, and x is in doubt. Members with the same label share one allowance of accepted
+ * members. A newcomer with one session is therefore accepted at once if it is the only one. Further
+ * newcomers are accepted when they have a second session.
+ *
+ * If an accepted member endorses a member in doubt, the member is monitored on the rings like
+ * others (monitor_rings.h), so that a monitor opens a session with it and can endorse it. A peer
+ * ignores accusations by a member that is not accepted, unless it has a session with this member.
  *
  *   endorsements                           effect
  *   none                                   record stored, not forwarded
@@ -31,7 +32,8 @@
  * members with the least ids. Tables that received the same statements therefore agree. The
  * filter does not detect a single insider that runs several processes with different identities.
  *
- * (Algorithm for dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+ * (Labels follow from the dominators of the graph: Cooper, Harvey, Kennedy, "A Simple, Fast
+ * Dominance Algorithm", 2001.
  * The idea that the attacker's edges to honest members limit the number of accepted forged members:
  * Yu et al., SybilGuard, 2006.)
  */

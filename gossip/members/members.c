@@ -350,9 +350,9 @@ void members_expect(const struct members *m, const struct record *r, uint32_t n)
 
 /* ---- accusations ---- */
 
-/* Returns the index at which accusation `a` may be stored, or MEMBERS_ACCUSERS if there is none or
- * `a` is already stored. In a full array, an accusation of the current incarnation may replace one
- * of a later incarnation. */
+/* Returns the index at which accusation `a` may be stored. Returns MEMBERS_ACCUSERS if `a` is
+ * already stored or the array has no place for it. In a full array, an accusation of the current
+ * incarnation may replace one of a later incarnation. */
 static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;

@@ -152,15 +152,16 @@ void members_close(struct members *m);
 /* Merges one record, which any peer may have relayed. In a full table a new member that has not
  * left replaces a member that is not accepted, has left or is dead.
  *
- * A record about this peer that this process did not make may come from an earlier process of this
- * peer. If the incarnation of such a record is not below that of the own record, this process
- * raises its own incarnation above it (unless it is 2^64-1) and signs its record again. If such a
- * record names the boot id of this process as `over`, its maker has received the own record, so a
- * process with the same identity is running now. The record states the age of its maker, so both
- * processes know without a wall clock which of them started first.
+ * A record about this peer may come from another process with this peer's identity: usually an
+ * earlier process, sometimes a duplicate that runs now. If the incarnation of such a record reaches
+ * that of the own record, this process raises its own incarnation above it and signs its record
+ * again. An incarnation of 2^64-1 cannot be exceeded. If the `over` field of the foreign record is
+ * the boot id of this process, the process that made it has received the own record and is a
+ * duplicate. The foreign record states the age of that process, so both processes know without a
+ * wall clock which of them started first.
  *
- * If a record of an earlier process of this peer says that this peer is an initial member, the own
- * record says so from now on, whatever the incarnation of the earlier record.
+ * If the foreign record says that this peer is an initial member, the own record says so from now
+ * on. For this the incarnation of the foreign record does not matter.
  *
  * A signature is checked only if the record would change the table, and only once by all tables
  * that share `records`.
@@ -251,7 +252,8 @@ uint64_t members_changes(const struct members *m);
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
 /* Returns whether the tombstone of a dropped member rejects record r, although the signature is
- * valid and the record does not say that the member has ended its run. The member may be alive. */
+ * valid and the record does not say that the member has ended its run. If so, the member may have
+ * returned. */
 bool members_rejected(const struct members *m, const struct record *r);
 
 /* Copies unsent changes, oldest first, into out's arrays and marks them as sent: at most `cap`
@@ -272,9 +274,9 @@ void members_listener(struct members *m, uint32_t place, bool member);
 /* Reports that the listener at `place` has sent record r. The listener then knows r, so r is not
  * sent to it. */
 void members_heard(struct members *m, uint32_t place, const struct record *r);
-/* Tells the table which listeners (peers that receive changes) exist: a bit set of their places. 0:
- * some listeners have no place in the set. A change that all listeners in the set know is not
- * sent. */
+/* Tells the table which listeners (peers that receive changes) exist: a bit set of their places. A
+ * change that all listeners in the set know is not sent. 0: at least one listener has no place in
+ * the set, so every change is sent. */
 void members_audience(struct members *m, uint64_t listeners);
 /* Returns which records of the last members_dirty() batch the listener at `place` knows, as a bit
  * set of indices. The other records are marked as known to the listener, because the caller now

@@ -6,9 +6,12 @@
  * same members agree on the monitors. (Monitoring topology of Rapid: Suresh et al., USENIX ATC
  * 2018, section 4.1.)
  *
- *   this peer -> [suspect, one accuser] -> [suspect, two accusers] -> [alive] -> ...
- *                monitored as the second   not monitored             monitored; the search
- *                possible accuser                                    ends here
+ * A peer looks for the members that it monitors along the ring, starting at its successor. For each
+ * member it decides as follows:
+ *
+ *   suspect with one accuser      monitored, because this peer may be the second accuser
+ *   suspect with two accusers     not monitored
+ *   alive                         monitored, and the search ends
  *
  * A member that is endorsed but not accepted yet is also monitored, so that a monitor opens a
  * session with it and can endorse it. The search does not end at such a member, because it may

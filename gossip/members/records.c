@@ -11,8 +11,8 @@
 
 enum {
     BUCKETS_FIRST = 64, /* Initial number of buckets, a power of two. */
-    /* Two processes whose ages differ by less than this many milliseconds count as equally old.
-     * Each process measures its age at another moment, so a small difference means nothing. */
+    /* Two processes whose ages differ by less than this many milliseconds count as equally old. The
+     * two ages are measured at different moments, so a small difference means nothing. */
     ALIKE_MS = 2 * 1000
 };
 

@@ -137,8 +137,9 @@ static bool namesakes(const struct table *t, uint32_t i, uint32_t k)
 static uint32_t pairs_at(const struct table *t, uint32_t i, uint32_t n)
 {
     bool left = i > 0 && namesakes(t, i - 1, i), right = i + 1 < n && namesakes(t, i, i + 1);
-    /* If the members before and after the new member have the same name as the new member, they
-     * were already counted as a pair before the insertion. */
+    /* If the members before and after the new member both have its name, the two were adjacent
+     * before the insertion and already counted as one pair. The number of pairs then grows by one,
+     * not by two. */
     bool around = left && right;
     return (uint32_t)left + right - around;
 }

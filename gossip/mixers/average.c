@@ -32,9 +32,9 @@ static struct average *average_of(const struct mixing *m)
     return m->state;
 }
 
-/* Returns whether a delta with this codec is an update (the change of the model by local steps) and
- * not a correction. This holds for DELTA_RUN only, because plan() never gives DELTA_RUN to a
- * correction. */
+/* Returns whether a delta with this codec is an update (the change of the model by local steps)
+ * and not a correction. Only DELTA_RUN marks updates, because plan() gives corrections another
+ * codec. */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -111,9 +111,10 @@ static void settle(struct mixing *m, bool apart)
     v->corrects |= v->lazy < 1 || !mixing_in_step(m) || apart;
 }
 
-/* Deltas that contain updates make the replicas a and b sums of updates, which do not approximate
- * models. A correction computed from them would push equal models apart. Therefore the edge counts
- * as lagging until |x - a| is under the target. */
+/* Returns whether the replica of edge e is too far from the model for a correction. Deltas that
+ * contain updates make the replicas a and b sums of updates, which do not approximate models. A
+ * correction computed from them would push equal models apart. The result is therefore true until
+ * |x - a| is under the target. */
 static bool lags(const struct mixing *m, const struct edge *e, double most)
 {
     const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;

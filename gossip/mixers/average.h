@@ -38,7 +38,8 @@
  * Consensus phase. If updates reach all peers, models become equal by updates alone. Updates
  * then continue with D = 0 until the memories are empty. A correction would first push equal
  * models apart, because replicas are sums of updates rather than models, and would cost many
- * times the bytes.
+ * times the bytes. A peer that has once sent a correction continues to send corrections. This table
+ * shows when a peer begins to send them:
  *
  *   condition                                        deltas in the consensus phase
  *   the topology is not complete                     corrections

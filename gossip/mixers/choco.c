@@ -19,9 +19,9 @@ static void close_choco(struct mixing *m)
 
 /*
  * Chooses the codec of an edge's next delta. In an asynchronous run the neighbour may still
- * train, so DELTA_FINAL waits until both ends are in the consensus phase.
+ * train, so DELTA_FINAL waits until both ends are in the consensus phase. The first line of this
+ * table whose condition is true gives the codec:
  *
- *   condition, first match wins                             codec
  *   exact averaging pass of whole models                    DELTA_FINAL
  *   first delta of an edge that opened during the run       DELTA_CATCHUP (all of x - x0)
  *   both ends are in the consensus phase                    DELTA_FINAL

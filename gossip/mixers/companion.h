@@ -12,26 +12,28 @@
  * companion is a vector that peers exchange like the model. */
 enum { COMPANION_HEAD = 4 };
 
-/* Returns whether the encoded companion at the start of message[0..n) is valid. Sets *at to the
- * position of the encoded model that follows it. *at is 0 if messages of this codec do not contain
- * the companion. */
+/* The companion is a vector that peers exchange like the model, for example the momentum. Returns
+ * whether the encoded companion at the start of message[0..n) is valid. Sets *at to the position of
+ * the encoded model, which follows the companion. Sets *at to 0 if messages of this codec do not
+ * contain the companion. */
 bool companion_valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
                      size_t *at);
 
-/* Decodes the companion's difference in a valid message and adds it to the companion in `replica`.
- * Returns the position at which the encoded model begins in the message. */
+/* Decodes the difference of the companion vector in a valid message, and adds it to the companion's
+ * part of `replica`. Returns the position at which the encoded model begins in the message. */
 size_t companion_add(const struct mixing *m, uint32_t codec, const uint8_t *message,
                      float *replica);
 
-/* Encodes the difference between the companion and the companion's replica, which is part of
- * in->x_hat, and writes it to the start of a message. Sets *n to the number of bytes, 0 if messages
- * of this codec do not contain the companion. Returns 0, or -ERANGE if a difference is not finite
- * or is too large. */
+/* Encodes the difference between the companion vector and its replica, which is a part of
+ * in->x_hat, and writes it to the start of a message. Sets *n to the number of bytes, or to 0 if
+ * messages of this codec do not contain the companion. Returns 0, or -ERANGE if a difference is not
+ * finite or is too large. */
 int companion_put(const struct mixing *m, uint32_t codec, const struct compress_input *in,
                   uint8_t *message, size_t *n);
 
-/* Moves the companion vector by one neighbour's term, as correction_mix() moves the model, if both
- * deltas of the exchange contain the companion and the exchange was not refused. */
+/* Moves the companion vector by the correction from one neighbour, as correction_mix() moves the
+ * model. Does nothing if a delta of the exchange lacks the companion or if the exchange was
+ * refused. */
 void companion_mix(const struct mixing *m, const struct correction *term);
 
 /* Subtracts from the companion vector the flow of edge e (the sum of the changes by its exchanges),

@@ -144,8 +144,9 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
     struct outlier_filter_view v = {.x2 = (double)t->ours.head.x2,
                                     .way2 = m->way2,
                                     .others2 = trust->warned ? others2(m, t) : 0};
-    /* Before the first round of the run, x has been moved by neighbours only, so |x - x0| is no
-     * measure of how far training moves a model. */
+    /* Before the first round of the run, only neighbours have moved x, so |x - x0| does not show
+     * how far training moves a model. The outlier filter compares distances with |x - x0| and
+     * therefore sets no limit in that round. */
     bool has_trained = m->announced.run_round > 0;
     struct gamma_exchange x = exchange_of(t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;

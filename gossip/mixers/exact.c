@@ -42,10 +42,10 @@ void exact_close(struct mixing *m)
 }
 
 /*
- * Chooses the codec of an edge's next delta. A whole model does not depend on earlier deltas,
- * so only corrections need a catch-up.
+ * Chooses the codec of an edge's next delta. A whole model replaces the replica. A correction is
+ * added to the replica, so the first correction of an edge must contain all of x - x0. The first
+ * line of this table whose condition is true gives the codec:
  *
- *   condition, first match wins                             codec
  *   exact averaging pass of whole models                    DELTA_FINAL
  *   one end still trains                                    DELTA_RUN (whole model)
  *   both in the consensus phase, first delta of the edge    DELTA_CATCHUP (all of x - x0)

@@ -86,7 +86,7 @@ struct mixing_task;
 struct state;
 
 /* One mixing algorithm: its properties, and the functions that struct mixing calls. The table is
- * constant. Data that a mixer keeps for one peer belong into m->state. */
+ * constant. Data that a mixer keeps for one peer belong in m->state. */
 struct mixer
 {
     const char *name; /* Value of the run key and of the option `mixer`, such as "choco". */

@@ -382,9 +382,10 @@ const struct sketch_figures *mixing_figures(const struct mixing *m);
  * or member was missing since it began. Otherwise the drift figures come from a tree
  * aggregation. */
 bool mixing_undisturbed(const struct mixing *m);
-/* Peers estimate the consensus distance in periods called drift windows. Later windows have larger
- * keys (own_begun of struct sketch_figures). Returns a number below the keys of all windows that
- * begin from now on. `anew`: the caller will start a new window with the next job. */
+/* Peers estimate the consensus distance in periods called drift windows. A later window has a
+ * larger key (own_begun of struct sketch_figures). Returns the key with which the caller can
+ * recognise new estimates: an estimate with a larger key comes from a window that begins from now
+ * on. `anew`: the caller will start a new window with the next job. */
 uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Returns whether the last call of mixing_beat() began a drift window, a period in which peers
  * estimate the consensus distance. */

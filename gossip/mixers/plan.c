@@ -4,11 +4,11 @@
  * Planning decides which edges share a replica and which share an encoded delta. The worker
  * only executes the plan:
  *
- *   edges that are reset          share one replica, set to x0
- *   edges that commit one delta   keep the replica if no other edge uses it; otherwise
- *     to one replica              continue with a copy and leave the replica to the others
- *   edges that encode             share one packet per (replica, codec, with or without
- *                                 statistics)
+ * - Edges that are reset share one replica, which is set to x0.
+ * - Edges that commit the same delta to the same replica keep this replica if no other edge uses
+ *   it. Otherwise they continue with a copy and leave the replica to the other edges.
+ * - Edges that encode a delta share one packet if they have the same replica and the same codec,
+ *   and if all or none of their deltas carry statistics.
  */
 #include "gossip/mixers/mixing.h"
 
@@ -246,7 +246,8 @@ static bool mismatch(const struct mixing_task *t)
 }
 
 /* Finishes one task: advances the edge, and makes the new delta its current one. If the edge was
- * reset while the job ran, the exchange does not count and the new delta is not sent. */
+ * reset while the job ran, the task is dropped: the edge does not advance, and the new delta is
+ * released. */
 static void finish_task(struct mixing *m, struct mixing_task *t)
 {
     struct edge *e = t->edge;

@@ -94,9 +94,9 @@ static void payload_state(struct mixing *m, struct packet *p, uint64_t i, struct
         state_bytes(s, p->bytes, p->len);
 }
 
-/* Saves or restores the replicas and payloads that edges share. After a restore, `h` holds one
+/* Saves or restores the replicas and payloads that edges share. After a restore, *h holds one
  * reference to each replica and payload. The caller drops these references when the edges hold
- * their own ones. */
+ * references of their own. */
 static void shared_state(struct mixing *m, struct shared *h, size_t n, struct state *s)
 {
     uint64_t n_replicas = h->n_replicas, n_payloads = h->n_payloads;

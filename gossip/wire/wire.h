@@ -56,8 +56,8 @@ enum wire_limit {
     /* A DELTA encodes `degree` and `more` in one number; `more` begins at this bit. */
     WIRE_MORE_BITS = 16,
     WIRE_MOMENTS_MAX = 24 * 1024, /* Maximum bytes of a member's column statistics. */
-    /* FINISH messages: bytes of one entry of the list of members, and maximum bytes of the list
-     * and of a proposal (peer/node/finish/proposal.h). */
+    /* Sizes in FINISH messages (peer/node/finish/proposal.h). WIRE_FINISH_ENTRY: bytes of one entry
+     * of the list of members. The next two: maximum bytes of the list and of a proposal. */
     WIRE_FINISH_ENTRY = 9,
     WIRE_FINISH_MEMBERS_MAX = WIRE_FINISH_ENTRY * WIRE_MEMBERS_MAX,
     WIRE_FINISH_PROPOSAL_MAX = 16 + WIRE_ID_BYTES + WIRE_FINISH_MEMBERS_MAX,
@@ -124,10 +124,12 @@ static inline bool record_state_is_final(enum record_state s)
     return s == RECORD_FINISHED || s == RECORD_FAILED;
 }
 
-/* Certificate that a join token gives to an identity that is on no allow-list. Three keys:
+/* Certificate that a join token gives to an identity that is on no allow-list. It is made in two
+ * steps:
  *
- *   issuer (listed)  signs  key, expires_ms       `hearsay key invite`; token = this + secret key
- *   key              signs  the id of the joiner  done by the joiner, which holds the token
+ *   1. `hearsay key invite` creates a key pair, and the issuer, which is on the allow-list, signs
+ *      the public key `key` and expires_ms. The token is this signed part and the secret key.
+ *   2. The joiner, which holds the token, signs its own id with the secret key.
  *
  * Any member can verify the certificate in a record, and cannot use it for another identity.
  */
@@ -212,8 +214,8 @@ struct wire_hello
 struct wire_members
 {
     uint32_t n_records, n_accusations, n_vouches;
-    /* Records of a MEMBERS message. For a received message wire_read() fills the array in the
-     * reader's batch; for an outgoing one members_dirty() fills it. */
+    /* Records of a MEMBERS message. In a received message, wire_read() has filled the array in the
+     * reader's batch. In an outgoing message, members_dirty() has filled it. */
     struct record *records;
     /* Accusations of a MEMBERS message. For a received message they lie in the reader's batch. */
     struct accusation *accusations;
@@ -291,8 +293,8 @@ struct wire_edge
     /* Random number, new in each message, from which both ends derive the edge's next epoch. */
     uint64_t nonce;
     uint64_t boot; /* Boot id of the sender's process: a random number drawn at process start. */
-    /* Step counter of the sender, counted as in run_round of a DELTA. The receiver does not wait
-     * for rounds that the sender has already done. */
+    /* Step counter of the sender: number of rounds that it has done, including rounds of the
+     * consensus phase. The receiver does not wait for the sender in these rounds. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
 };
@@ -303,12 +305,13 @@ struct wire_delta
     uint64_t round; /* Round of the edge's epoch to which the delta belongs. */
     /* Number of rounds that the sender has done, including rounds of the consensus phase. */
     uint64_t run_round;
-    /* Number of edges over which the sender mixes in this round. The sender's weight for this edge
-     * is (1 + more) / (1 + degree), with `more` from the next field. The lesser weight of both ends
-     * is used. */
+    /* The value `degree` in the sender's mixing weight for this edge, (1 + more) / (1 + degree):
+     * the denominator of the weight, minus 1. On a topology that does not change by round: number
+     * of edges over which the sender mixes in this round. The edge gets the lesser of the weights
+     * of its two ends. */
     uint32_t degree;
-    /* The value `more` in the sender's weight for this edge, (1 + more) / (1 + degree). 0 on a
-     * topology that does not change by round. */
+    /* The value `more` in the sender's mixing weight for this edge, (1 + more) / (1 + degree): the
+     * numerator of the weight, minus 1. 0 on a topology that does not change by round. */
     uint32_t more;
     uint32_t codec; /* Codec of the payload: enum delta_codec (gossip/exchange/edge.h). */
     /* Squared distance of the sender's model from its replica, |x - a|^2, before this delta is
@@ -335,9 +338,9 @@ struct wire_delta
     /* Tag of the sketch in this delta, which identifies the set of members, the window and the
      * round (gossip/exchange/sketch.c). 0: the delta has no sketch. */
     uint64_t sketch_generation;
-    /* The sender's estimates of the mean squared distance of all models from their mean, and of
-     * the squared norm of the mean model (gossip/exchange/sketch.h). Errors can make them
-     * negative. */
+    /* The sender's estimates of the mean squared distance of all models from their mean, and of the
+     * squared norm of the mean model (gossip/exchange/sketch.h). Estimation errors can make both
+     * values negative. */
     float mean_dist2, mean_norm2;
     struct bytes sketch;
     /* Compressed delta. Empty: the whole delta was already sent in PART messages over this
@@ -423,8 +426,8 @@ struct wire_ballot
 };
 
 enum wire_finish_word {
-    /* First step of a ballot: asks all peers to promise that they accept no proposal of a lower
-     * ballot, and to send a REPORT. */
+    /* First step of a ballot (an attempt of the finish protocol): asks all peers to promise that
+     * they accept no proposal of a lower ballot, and to send a REPORT. */
     WIRE_FINISH_ASK,
     WIRE_FINISH_PROPOSE, /* Second step of a ballot: asks all peers to accept `proposal`. */
     /* Answer to an ASK: describes the sender and the peers whose answers the sender has added to
@@ -448,8 +451,9 @@ struct wire_finish
     /* Ballot (attempt of the finish protocol) to which the message belongs. A DECIDED message
      * belongs to no ballot. */
     struct wire_ballot ballot;
-    /* Highest ballot promised by the sender or by a peer whose answer the sender has added to this
-     * message. A peer that has promised a ballot accepts no proposal of a lower ballot. */
+    /* Highest ballot (attempt of the finish protocol) that the sender, or a peer whose answer the
+     * sender has added to this message, has promised. A peer that has promised a ballot accepts no
+     * proposal of a lower ballot. */
     struct wire_ballot promised;
     /* In a REPORT: highest ballot (attempt of the finish protocol) in which a proposal was accepted
      * by the sender or by a peer whose answer the sender has added to this message. */
@@ -609,10 +613,10 @@ struct wire_message
  *
  * The count, kind, range and finiteness of each field and the exact end are checked. The run
  * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with head and
- * payload contiguous. Also rejected: a HELLO whose sender has started without a run, or is a peer
- * without a record; negative squared norms; sketch bytes without a tag (sketch_generation 0); a
- * model that is not a whole number of floats; a phase, edge state or codec above WIRE_CODE_MAX. NaN
- * and Inf are allowed in a STATUS only (Inf: a diverged loss).
+ * payload contiguous. These messages are also rejected: a HELLO with has_started but no run; a
+ * HELLO of a peer (not an observer) that has no record; negative squared norms; sketch bytes whose
+ * tag, sketch_generation, is 0; a model that is not a whole number of floats; a phase, edge state
+ * or codec above WIRE_CODE_MAX. NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
  */
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 
@@ -623,11 +627,11 @@ bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire
 bool wire_name_ok(const char *name);
 bool wire_address_ok(const char *address);
 
-/* Encoders of messages. Each writes to out[0..cap) and returns the length in bytes, or 0 if cap
- * is too small. Encoders of bulk messages do not write the bytes of the payload. The caller
- * sends the payload directly after the head; both together are one message. The head of a DELTA
- * usually has 50 bytes (small rounds, no hash, no sketch), and at most WIRE_HEAD_MAX +
- * WIRE_SKETCH_MAX bytes. Encoders do not repeat the parser's checks. */
+/* Encoders of messages. Each writes to out[0..cap) and returns the length in bytes, or 0 if cap is
+ * too small. Encoders of bulk messages do not write the bytes of the payload. The caller sends the
+ * payload directly after the head; both together are one message. The head of a DELTA has at most
+ * WIRE_HEAD_MAX + WIRE_SKETCH_MAX bytes. Without a hash and a sketch, and with small round numbers,
+ * it has about 50 bytes. Encoders do not repeat the parser's checks. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
 size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
