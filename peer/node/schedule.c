@@ -119,15 +119,16 @@ static uint64_t claim(const struct schedule_view *v)
     return v->lock_step && most > v->beat + schedule_lead(v) ? most : 0;
 }
 
-/* Returns whether a job without local steps is useful. One edge with a reason is enough:
+/* Returns whether a job without local steps is useful. One edge with one of these reasons is
+ * enough:
  *
- *   the edge                               reason
- *   is open and has both deltas            the job mixes them
- *   is open, lacks this peer's delta, and  the job makes the delta. If the edge is idle there is no
- *   this peer is not draining, or owes it  delta, but the neighbour waits for the round count. An
- *                                          idle edge of an excused neighbour does not count.
- *   is open and ahead, in lock step        the neighbour waits for this peer's round count
- *   ends later                             the round count must pass the neighbour's end
+ *   - The edge is open and has both deltas, so the job mixes them.
+ *   - The edge is open and lacks this peer's delta, which the job makes. A peer that is draining
+ *     makes only deltas that it owes. On an idle edge there is no delta, but the neighbour waits
+ *     for this peer's round count. An idle edge of an excused neighbour does not count.
+ *   - Lock step, and the neighbour of the open edge has a higher round count, so it waits for this
+ *     peer.
+ *   - The neighbour ended at a round count that this peer has not passed yet (`ends_later`).
  */
 static bool has_work(const struct schedule_view *v)
 {
@@ -165,8 +166,9 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
 
 /* ---- the consensus phase ---- */
 
-/* Returns whether an edge was lost so recently (SCHEDULE_BRIEF_US) that the neighbour will probably
- * return. The neighbour's last announcement still counts then. */
+/* Returns whether an edge was lost at most SCHEDULE_BRIEF_US ago, so that the neighbour will
+ * probably return. During this time the neighbour's last announcement of how many hops around it
+ * are near the mean still counts. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
     MARK_IF(e->state == SCHEDULE_EDGE_CLOSED && e->lost_us <= SCHEDULE_BRIEF_US,
@@ -276,15 +278,16 @@ static bool drained(const struct schedule_view *v)
     return true;
 }
 
-/* The consensus phase. The phase ends for one of these reasons. The second column says whether the
- * peer first completes the exchanges that are half done:
+/* The consensus phase. The phase ends for one of these reasons:
  *
- *   reason                                                      completes   decision
- *   the run diverged, or ended without this peer                no          late
- *   no progress for SCHEDULE_STALL_US, unless held              no          late
- *   no neighbour is left to mix with, unless held or stranded   yes         left
- *   all peers are known to be near the mean, unless held        yes
- *   --final-drift 0: the run has no consensus phase             yes
+ *   - The run diverged, or ended without this peer.
+ *   - There was no progress for SCHEDULE_STALL_US, and the peer is not held.
+ *   - No neighbour is left to mix with, and the peer is neither held nor stranded.
+ *   - All peers are known to be near the mean, and the peer is not held.
+ *   - The run has no consensus phase (--final-drift 0).
+ *
+ * For the first two reasons the peer ends at once, with `late` set in the decision. For the others
+ * it first completes the exchanges that are half done.
  *
  * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no
  * neighbour left to mix with and is not known to be within the target. It waits for the finish

@@ -105,8 +105,9 @@ struct schedule_edge
      * exact. */
     bool missing;
     /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
-     * not passed. Until this peer has passed it, the neighbour's last announcement (`settled`)
-     * counts. The result then does not depend on when the end becomes known. */
+     * not passed yet. Until this peer has passed it, the neighbour's last announcement counts
+     * (`settled`, the hops within which all peers are near the mean). The time at which this peer
+     * hears of the end then does not influence the result. */
     bool ends_later;
     bool gathers; /* True: the neighbour is still joining. */
     /* True: flap damping is active. The neighbour comes and goes too often, so no peer waits for
@@ -238,8 +239,9 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
 uint32_t schedule_settled(const struct schedule_view *v);
 
 /* Returns whether at least half of the counted neighbours announced that they are under
- * --final-drift. True if no neighbour is counted. left false: neighbours with open edges count.
- * left true: neighbours that have ended count, by their last announcement. */
+ * --final-drift. True if no neighbour is counted. If `left` is false, neighbours with open edges
+ * are counted. If `left` is true, neighbours that have ended are counted, by their last
+ * announcement. */
 bool schedule_confirmed(const struct schedule_view *v, bool left);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the

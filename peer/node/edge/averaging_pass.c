@@ -72,16 +72,18 @@ static void pass_check(const struct averaging_pass *p)
     assert(p->over_beat <= p->beat);
 }
 
-/* Returns whether this job must not begin a pass, because the model of one end of an edge would
- * contain an exchange that the model of the other end lacks. The deltas of this job are made for
- * round count `first`. If an exchange is pending and not ready, the neighbour may have committed
- * the exchange. If an exchange is ready, this job commits it. Whether the neighbour's model
- * contains the ready exchange when the neighbour's pass begins depends on the neighbour's delta:
+/* Returns whether this job must not begin an averaging pass, because an exchange would be in the
+ * model of only one of its two ends. The deltas of this job are made for round count `first`. These
+ * exchanges prevent the pass:
  *
- *   delta was made for   when the neighbour's pass began    the exchange is
- *   before `first`       the delta existed; its job         in both models
- *                        committed it, or is not exact
- *   `first` or later     the delta did not exist            in this peer's model only
+ *   - An exchange that is pending and not ready: the neighbour may have committed it already.
+ *   - A ready exchange, which this job commits, with a neighbour's delta made for `first` or later.
+ *     This delta did not exist when the neighbour's pass began, so the exchange is in this peer's
+ *     model only.
+ *
+ * A ready exchange with an earlier delta of the neighbour does not prevent the pass. The
+ * neighbour's job commits that exchange before the neighbour's pass, or the neighbour's pass is not
+ * exact.
  */
 static bool half_done(const struct edges *es, uint64_t first)
 {
@@ -113,10 +115,10 @@ static void begin(struct edges *es, uint64_t first)
     p->over = false;
 }
 
-/* Returns whether this peer's model is still the mean of all models after this job. The mean may
- * have changed if a member joined or died, or an edge was reset, since the pass. Once a member has
- * finished, such changes do not matter, because the finished member knew that all peers had the
- * mean. */
+/* Returns whether this peer's model, which an exact averaging pass made equal to the mean of all
+ * models, is still the mean after this job. Since the pass the mean may have changed: a member
+ * joined or died, or an edge was reset. Once a member has finished, such changes are ignored,
+ * because a member finishes only when it knows that all peers have the mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;

@@ -7,10 +7,11 @@
  * *exact* (`clean` in the code) if every exchange took place in its round, at all peers, and among
  * the same members. After an exact pass no estimate of the consensus distance is needed.
  *
- * T is the round count (edges.h) at the end of training, or at the end of the previous cycle:
+ * Let T be the round count (edges.h) at the end of training, or at the end of the previous cycle. A
+ * cycle then consists of two parts:
  *
- *   round count   T             T+1 ... T+R                T+R+1 ... T+2R+2           next cycle
- *   exchanges     of training   rounds 0 ... R-1 of pass   none; BEATs carry `settled`, hop by hop
+ *   - Round counts T + 1 to T + R: the exchanges of rounds 0 to R - 1 of the pass.
+ *   - Round counts T + R + 1 to T + 2 R + 2: no exchanges. BEATs carry `settled`, hop by hop.
  *
  * Each delta shows whether the pass was exact so far. If so, the delta carries the *number of the
  * pass*, which is derived from the members and from the round count at which the pass began.
@@ -76,8 +77,8 @@ bool averaging_pass_counts(const struct edges *es);
  * before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* To be called between jobs, at round count `beat`. Sets `over` if another member has finished,
- * which proves that the last pass was exact at all peers. */
+/* To be called between jobs, at round count `beat`. If another member has finished, the last
+ * averaging pass was exact at all peers, and `over` is set. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
 /* To be called after a job. When an exact pass is complete, computes `bound`, the bound on its
  * rounding errors. O(dim) in that case. */

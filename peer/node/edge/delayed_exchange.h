@@ -6,27 +6,26 @@
  * are older than such an exchange. An exchange is old if its edge was paused, or if the edge was
  * open but slow, while the other edges continued (without lock step).
  *
- * State of an edge (SCHEDULE_BRIEF_US is 1 s):
+ * The state of an edge changes with these events (SCHEDULE_BRIEF_US is 1 s):
  *
- *   state   event                                                          next state
- *   normal  the edge opens after it was away for more than 1 s             stale
- *   normal  a delta arrives more than 1 s after the one before it, and     late
- *           this peer's own delta of the exchange is more than 2 rounds
- *           old
- *   late    the exchange is committed with D^2 > most2                     stale
- *   late    the exchange is committed with D^2 <= most2                    normal
- *   stale   2 exchanges or more, and this peer's last delta left little    normal
- *           unsent (e2 <= most2); or 64 exchanges
+ *   - normal to stale: the edge opens after it was away for more than 1 s.
+ *   - normal to late: a delta arrives more than 1 s after the one before it, and this peer's own
+ *     delta of the exchange is more than 2 rounds old.
+ *   - late to stale: the exchange is committed, and its squared distance D^2 exceeds the limit
+ *     most2.
+ *   - late to normal: the exchange is committed, and D^2 is at most most2.
+ *   - stale to normal: after 2 exchanges or more, this peer's last delta left at most most2 (as a
+ *     squared length) unsent. After 64 exchanges the edge is normal in any case.
  *
- * D = |b - a| decides whether a late exchange matters. If all deltas of an edge take long, every
- * exchange is late, but it still brings the two models together.
+ * The distance D = |b - a| of the replicas decides whether a late exchange matters. If all deltas
+ * of an edge take long, every exchange is late, but it still brings the two models together.
  */
 #ifndef PEER_NODE_EDGE_DELAYED_EXCHANGE_H
 #define PEER_NODE_EDGE_DELAYED_EXCHANGE_H
 
 #include "gossip/exchange/edge.h"
 
-/* State of one edge in the table at the top of this file: stale if `is` is set, late if `late` is
+/* State of one edge (see the list at the top of this file): stale if `is` is set, late if `late` is
  * set, else normal. */
 struct delayed_exchange
 {
@@ -39,8 +38,8 @@ struct delayed_exchange
     int64_t came_us;
     /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
     bool late;
-    /* Number of exchanges of the edge that were complete when the late delta arrived. The delta
-     * belongs to the exchange after these. */
+    /* Number of complete exchanges of the edge when the late delta arrived. The late delta belongs
+     * to the next exchange. */
     uint64_t done;
 };
 

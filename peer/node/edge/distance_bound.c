@@ -41,8 +41,9 @@ bool distance_bound_at_once(const struct edges *es)
     return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
 }
 
-/* Returns the factor by which L, the bound on the distance of neighbours, must be multiplied to
- * bound the consensus distance of n_members models (distance_bound.h). */
+/* Returns the factor by which L must be multiplied to bound the consensus distance of n_members
+ * models. L is an upper bound on the distance between the models of any two neighbours
+ * (distance_bound.h). */
 static double reach(const struct edges *es, size_t n_members)
 {
     double along = (double)(n_members - 1);

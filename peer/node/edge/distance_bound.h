@@ -21,17 +21,16 @@
  * and E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
  * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
  *
- * When the bound counts:
+ * In lock step with a constant graph and without --byzantine, the bound counts at once, and the
+ * smaller one of the two bounds is used.
  *
- *   lock step, no --byzantine, constant graph   at once; the smaller one of both bounds
- *   otherwise                                   after it was below the target for
- *                                               DISTANCE_BOUND_ROUNDS rounds and the bound by
- *                                               sketches was not; the first bound only
+ * In all other cases only the first bound is used. It counts after it was below the target for
+ * DISTANCE_BOUND_ROUNDS rounds in which the estimate by sketches was above it. The bound is then a
+ * fallback for missing or false sketches: a Byzantine member can send false sketches, but its model
+ * is measured like any other.
  *
- * The second case is a fallback for missing or false sketches: a Byzantine member can send false
- * sketches, but its model is measured like any other. After a member has ended, the bound counts
- * only if it has been below the target for DISTANCE_BOUND_ROUNDS rounds before, because open edges
- * connect only the remaining members.
+ * Once a member has ended, open edges connect only the remaining members. From then on the bound
+ * counts only if it was below the target for DISTANCE_BOUND_ROUNDS rounds before.
  */
 #ifndef PEER_NODE_EDGE_DISTANCE_BOUND_H
 #define PEER_NODE_EDGE_DISTANCE_BOUND_H
@@ -61,8 +60,9 @@ struct distance_bound
      * updated. */
     uint64_t round;
     /* L_i of this peer, relative to |x| (top of this file). The models of two neighbours i and j
-     * are at most half of L_i + L_j apart. now: in round `round`. before: in the round before. The
-     * larger value is used, because with momentum models may move past each other. */
+     * are at most (L_i + L_j) / 2 apart. now: value in round `round`. before: value in the round
+     * before it. The bound uses the larger of the two, because with momentum models may move past
+     * each other. */
     double now, before;
 };
 

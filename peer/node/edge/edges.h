@@ -60,8 +60,8 @@ struct neighbour_word
 struct neighbour_told
 {
     uint32_t link; /* Number of the session on which the BEAT was sent. */
-    /* The values in the last BEAT. beat: round count of this peer. due: round count at which this
-     * peer takes its next checkpoint (0: none). */
+    /* Values that the last BEAT carried. beat: round count of this peer. due: round count at which
+     * this peer takes its next checkpoint (0: none). */
     uint64_t beat, due;
     /* settled: number of hops that the BEAT announced, within which all peers are near the mean. n:
      * number of times in a row that this peer wanted to send an equal BEAT. Some of these

@@ -2,9 +2,10 @@
  * carries it. */
 #include "peer/node/edge/edges_state.h"
 
-/* Limits how often an equal BEAT is repeated on a session, so that few BEATs wait behind a long
- * delta. The first AGAIN equal BEATs are all sent, because the neighbour ignores BEATs until it has
- * an edge to this peer. Of the later ones, only numbers 16, 32, 64 and so on are sent. */
+/* Limits how often a BEAT (report of this peer's progress) with unchanged values is repeated on a
+ * session, so that few BEATs wait behind a long delta. The first AGAIN equal BEATs are all sent,
+ * because the neighbour ignores BEATs until it has an edge to this peer. After these only
+ * repetitions number 16, 32, 64 and so on are sent. */
 enum { AGAIN = 8 };
 
 static bool is_worth_saying(const struct edges *es, struct neighbour *b)

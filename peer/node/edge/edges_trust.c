@@ -1,18 +1,19 @@
 /* peer/node/edge/edges_trust.c -- closes edges to distrusted neighbours for a while.
  *
- * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect.
- * Each closure of an edge takes twice as long as the one before, up to 23 hours.
+ * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect. A
+ * refused exchange closes the edge for 0.5 s at first, a suspect edge for 5 s. Each closure of an
+ * edge takes twice as long as the one before, up to 23 hours. In the consensus phase the reason of
+ * the closure decides whether the edge opens again:
  *
- *   observation                              first closure  in the consensus phase
- *   refused in training: the neighbour's     0.5 s          open again, because this peer may not
- *   model was too far away                                  have trained enough to judge it before
- *   refused in the consensus phase,          0.5 s          open again: the first exchange of the
- *   not refused before                                      new epoch has a larger limit
- *   refused in the consensus phase, and      0.5 s          closed
- *   refused before
- *   suspect: the neighbour pulls this peer   5 s            closed, because further training does
- *   and does not come closer                                not correct it
- *   32 exchanges (WELL) since the closure                   open, and not refused before
+ *   - Refused in training, because the neighbour's model was too far away: the edge opens again.
+ *     This peer may not have trained enough to judge the model.
+ *   - Refused in the consensus phase, and not refused before: the edge opens again. The first
+ *     exchange of its new epoch has a larger limit.
+ *   - Refused in the consensus phase, and refused before: the edge stays closed.
+ *   - Suspect, because the neighbour pulls this peer and does not come closer: the edge stays
+ *     closed. Further training would not correct this.
+ *
+ * After 32 exchanges (WELL) since the closure, an edge counts as not refused before.
  */
 #include "peer/node/edge/edges_state.h"
 
@@ -45,9 +46,9 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
 }
 
 /* Returns whether b claims to have trained for more than 5/4 of this peer's rounds. The outlier
- * filter then cannot judge b, because its unit is this peer's own distance from the initial model.
- * The claim may be false, so it decides only which message is printed and whether the closure is
- * counted. */
+ * filter measures distances in units of this peer's own distance from the initial model, so it
+ * cannot judge a neighbour that trained for longer. The claim may be false. It therefore decides
+ * only which message is printed and whether the closure is counted. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;

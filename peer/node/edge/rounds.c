@@ -82,9 +82,10 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
     return beat > trained ? (beat - trained - 1) % rounds_cycle(es) : UINT64_MAX;
 }
 
-/* Returns the weight of the edge for round count `beat`, packed as in `turn`. 0: the edge is not
- * used. The passes of training begin with the deltas made for round count 1, those of the consensus
- * phase with the deltas made for the round count at which training ends. */
+/* Returns the weight of the edge for round count `beat`, packed as in b->turn. 0: the edge is not
+ * used in this round. Passes (sequences of rounds that repeat) begin anew twice: in training with
+ * the deltas made for round count 1, and in the consensus phase with those made for the round count
+ * at which training ends. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);

@@ -2,11 +2,9 @@
  *
  * Such a topology is a pass of rounds that repeats (topology/round_schedule.h). A peer keeps the
  * edges and replicas of all rounds of the pass. In a round, only the edges of that round make
- * deltas. A delta belongs to the round count (edges.h) that it announces:
- *
- *   job                ... encode | mix            local steps     encode     | mix ...
- *   deltas made for             t | those made     (round t)       t + 1      |
- *                                 | for t
+ * deltas. A delta belongs to the round count (edges.h) that it announces: the job of round t mixes
+ * the deltas made for round count t, takes the local steps of round t, and encodes the deltas for
+ * round count t + 1.
  *
  * An edge that is not used in a round makes no delta, and its count of exchanges does not grow. Its
  * ends send each other BEATs instead. In the consensus phase the passes start again from round 0,

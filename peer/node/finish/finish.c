@@ -85,8 +85,9 @@ struct finish
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* Set by the last process of this peer that reported a model. reported_hash: hash of the model;
-     * 0: no model was reported. reported_earlier: value of `earlier` in that process. */
+    /* About the last process of this peer that reported a model. reported_hash: hash of that model;
+     * 0: no process has reported a model. reported_earlier: that process could report the model
+     * only in ballots above this one (its value of `earlier`). */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     size_t n_proposal;
@@ -278,9 +279,10 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
     if (evidence == NULL)
         return;
     f->own = *evidence;
-    /* An earlier process of this peer has reported the same model, bit for bit. The model was read
-     * from disk, or was computed again from a checkpoint in lock step. This peer may therefore
-     * report the model in the same ballots as that process: all ballots above reported_earlier. */
+    /* If an earlier process of this peer has reported the same model, bit for bit, this peer may
+     * report it in the same ballots as that process: in all ballots above reported_earlier. The
+     * model is the same if it was read from disk, or computed again from a checkpoint in lock
+     * step. */
     if (finish_has_reported(f, evidence))
         f->earlier = f->reported_earlier;
     finish_check(f);
@@ -341,8 +343,9 @@ static void send_aborted(struct finish *f, uint32_t link)
     f->owner.send(f->owner.self, link, &m);
 }
 
-/* Begins an attempt, because the attempt before it was aborted. This peer's model is no longer
- * frozen. The promise stays valid, because ballots of the new attempt are higher. */
+/* Begins the next attempt to end the run, because the previous attempt was aborted. This peer's
+ * model is no longer frozen. The promise not to accept lower ballots stays valid, because all
+ * ballots of the new attempt are higher. */
 static void enter(struct finish *f, uint32_t attempt)
 {
     assert(!f->decided && attempt > f->attempt && attempt < FINISH_ATTEMPTS);
@@ -397,8 +400,9 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
 
 /* ---- the acceptor ---- */
 
-/* Returns whether this peer may report its model in `ballot`, and prepares the report. Up to ballot
- * `earlier`, an earlier process may have reported another model, so the report is not allowed. */
+/* Returns whether this peer may report its model in `ballot`, and prepares the report. `earlier` is
+ * the highest ballot in which an earlier process of this peer may have reported another model. In
+ * ballots up to `earlier` the report is therefore not allowed. */
 static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
@@ -408,10 +412,10 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
     return true;
 }
 
-/* If this peer still mixes, counts this peer in its answer to an ASK message. Returns FLAG_OVERDUE
- * if all neighbours have ended, or if this peer has mixed for more rounds since its first ASK than
- * a run without faults needs; else 0. The limit counts rounds, because the duration of a round
- * varies. */
+/* If this peer still mixes, counts it as mixing in its answer to an ASK message. Returns
+ * FLAG_OVERDUE if this peer should have ended by now: all neighbours have ended, or it has mixed
+ * for more rounds since its first ASK than a run without faults needs. Otherwise returns 0. The
+ * limit counts rounds, because the duration of a round varies. */
 static uint8_t add_mixing(struct finish *f)
 {
     const struct finish_view *v = &f->view;
@@ -606,8 +610,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
     finish_evidence_add(&w->evidence, &e);
 }
 
-/* Adds the answer of a link to the sum of the answers to the wave. If the answer's list of members
- * does not fit, marks the sum as partial and drops the rest of the answer. */
+/* Adds the answer of a link to the sum of the answers to the wave. If there is no memory left for
+ * the answer's list of members, marks the sum as partial and drops the rest of the answer. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -857,9 +861,9 @@ static bool all_overdue(const struct wave *w)
     return n > 0 && n == w->n_mixing;
 }
 
-/* Returns whether a further attempt is allowed, and more mixing can bring the models of *p closer.
- * More mixing cannot help if a member has answered that it ended outside the target distance,
- * because that member no longer mixes. */
+/* Returns whether a further attempt to end the run is allowed, and more mixing can bring the models
+ * of the members in *p closer. More mixing cannot help if a member has answered that it ended
+ * outside the target distance, because that member no longer mixes. */
 static bool may_abort(const struct finish *f, const struct finish_proposal *p)
 {
     bool all_mix = true;
@@ -869,9 +873,9 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator waits for more answers, or for members that have not ended. A
- * member that ended outside the target distance exits at once, so the wait for missing answers is
- * short (FINISH_ANSWERS_US). */
+/* Returns whether the coordinator waits for more answers, or for members that have not ended.
+ * Missing answers are awaited for FINISH_ANSWERS_US only: a member that ended outside the target
+ * distance exits at once, so its answer may never arrive. */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
@@ -947,9 +951,9 @@ static int64_t wave_limit_us(const struct finish *f)
     return FINISH_WAVE_US << doublings;
 }
 
-/* Returns the node time at which this peer may coordinate. While members still mix, a ballot can
- * only abort the attempt, so it may begin early (FINISH_MIXING_US). The last attempt cannot be
- * aborted: its coordinator waits for the whole patience_us. */
+/* Returns the node time at which this peer may coordinate a ballot. While members still mix, a
+ * ballot can only abort the attempt, so the ballot may begin after FINISH_MIXING_US. The last
+ * attempt cannot be aborted, so its coordinator waits for these members for patience_us. */
 static int64_t due_us(const struct finish *f)
 {
     int64_t patience_us = f->view.patience_us;
@@ -969,8 +973,8 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
      * could use the same ballot numbers again. */
     if (f->decided || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
-    /* A Byzantine member has used the highest number of this attempt. The other peers would refuse a
-     * higher one as a protocol violation. */
+    /* No higher ballot number is left in this attempt, because a Byzantine member has used the
+     * highest one. Other peers would refuse a higher number as a protocol violation. */
     if (f->top == first_number(f->attempt) + COUNT_MAX)
         return INT64_MAX;
     if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))

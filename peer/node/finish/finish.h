@@ -27,8 +27,8 @@ struct finish_owner
     size_t (*links)(void *self, uint32_t *out, size_t cap);
     void (*send)(void *self, uint32_t link, const struct wire_finish *m);
     /* Lists all members of the run that this peer knows, including this peer, in any order. Their
-     * status is taken from the member table. A member that has ended is FINISH_OUTSIDE, because the
-     * table does not know its distance. */
+     * status is taken from the member table. The table does not say how far a model is from the
+     * mean, so the status of a member that has ended is FINISH_OUTSIDE. */
     void (*members)(void *self, struct finish_proposal *out);
     /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
      * smallest identity is one of the n. */
@@ -118,8 +118,9 @@ bool finish_has_reported(const struct finish *f, const struct finish_evidence *e
 /* Returns the number of the current attempt to end the run, from 0. All earlier attempts were
  * aborted. If the number has increased, the model of this peer is not frozen any more. */
 uint32_t finish_attempt(const struct finish *f);
-/* Returns whether this peer, or an earlier process of it, may have promised a ballot. Such a peer
- * must stay a voter, so it must not announce that it leaves. */
+/* Returns whether this peer, or an earlier process of it, may have promised a ballot, that is,
+ * voted on the end of the run. Such a peer must stay a voter, so it must not announce that it
+ * leaves. */
 bool finish_has_promised(const struct finish *f);
 /* Returns whether this peer neither votes nor coordinates, because its promise (vote) could not be
  * stored or read. */

@@ -40,8 +40,9 @@ struct quorum
         enum quorum_state state;
     } counted;
     enum quorum_state state;
-    /* Node time at which the present state began. An earlier time if the state was THERE for only a
-     * short time between two periods of HELD (quorum.h). */
+    /* Node time at which the present state began, in microseconds. If the state was THERE (enough
+     * members) only briefly between two periods of HELD (too few), the length of the first period
+     * is subtracted (quorum.h). */
     int64_t since_us;
     /* Length of the last period in the state HELD (too few members), in microseconds. Set when the
      * period ends. */

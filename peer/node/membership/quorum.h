@@ -10,13 +10,12 @@
  * restart. The new process learns this from its checkpoint or from other members. All peers,
  * including those that joined later, thus count the same voters:
  *
- *   initial member                                           voter
- *   --------------------------------------------------------  -----------------------------------
- *   is present, or is dead                                   the member, also after the table has
- *                                                            dropped it
- *   is absent, and a present member has its name             the member that has its name now
- *   has left by its own signed announcement, or is not       none
- *   admitted by the allow-list any more
+ *   - An initial member that is present or dead counts as a voter, also after the table has dropped
+ *     it.
+ *   - An initial member that is absent, and whose name a present member has, is replaced as a voter
+ *     by that present member.
+ *   - An initial member that has left by its own signed announcement, or that the allow-list no
+ *     longer admits, is no voter.
  *
  * If no voter remains, all members that have not departed are voters. A Byzantine member may claim
  * to be an initial member, and then counts as one.
@@ -59,9 +58,9 @@ struct quorum;
 struct quorum_status
 {
     enum quorum_state state;
-    /* Node time at which the state began, in microseconds. If the state was THERE for only a short
-     * time between two periods of HELD, the length of the first period is subtracted, because both
-     * count for --quorum-timeout. */
+    /* Node time at which the state began, in microseconds. If the state was THERE (enough members)
+     * only briefly between two periods of HELD (too few), the length of the first period is
+     * subtracted. Both periods thus count for --quorum-timeout. */
     int64_t since_us;
     uint32_t n_initial; /* Number of initial members that this peer knows. */
     uint32_t n_members; /* Number of voters. The quorum is a share of this number. */

@@ -15,13 +15,13 @@
 #include <string.h>
 
 /* The distance in a certificate is estimated from sketches. For two models the relative error is
- * 4.5 % rms, and less for more models. An estimate of 0.85 times the target is therefore 3 standard
- * deviations below the target. */
+ * 4.5 % rms, and less for more models. If the distance equals the target,
+ * an estimate of 0.85 times the target is therefore wrong by more than 3 standard deviations. */
 const double certificate_margin = 0.85;
 
-/* A peer may mix for MIXING_ROUNDS rounds, plus twice its eccentricity, after another peer has
- * ended. In lock step without faults two peers end at most as many rounds apart as their
- * eccentricities differ. MIXING_ROUNDS more are allowed for exchanges that are half done. */
+/* Without faults and in lock step, a peer mixes for at most twice its eccentricity plus
+ * MIXING_ROUNDS rounds after another peer has ended. Two peers end at most as many rounds apart as
+ * their eccentricities differ. MIXING_ROUNDS are added for exchanges that are half done. */
 enum { MIXING_ROUNDS = 16 };
 
 struct run_certificate
@@ -269,9 +269,10 @@ void certificate_freeze(struct node *n)
         return;
     /* A model of an attempt that was aborted must not be reported in the next attempt. */
     assert(n->certificate->attempt == finish_attempt(f));
-    /* A model that this process read from disk after a restart is within the target if an earlier
-     * process of this peer has reported it as within the target. A peer that was absent at the end
-     * (`away`) has a model that was not mixed in the consensus phase. */
+    /* A model that this process read from disk after a restart counts as within the target if an
+     * earlier process of this peer has reported it so. The model of a peer that was absent at the
+     * end (`away`) never counts as within the target, because it was not mixed in the consensus
+     * phase. */
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
     bool within =

@@ -70,8 +70,9 @@ static bool is_unfinished(const struct node *n, const struct member *m)
 }
 
 /* Removes from n_among the members that returned after this peer's model was final, because their
- * models were not mixed with it. Only the number of these members is known. If it equals the number
- * of unfinished members, the two groups are the same, and the members can be named. */
+ * models were not mixed with it. n_among is the number of members that ended together. Only the
+ * number of returned members is known. If it equals the number of unfinished members, the two
+ * groups are the same, so their names can be given. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
@@ -143,8 +144,9 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         f->distance /= certificate_margin;
 }
 
-/* Returns whether the run has ended without this peer. The result is false if the certificate
- * covers this peer's model, even if a restarted process finds no other peer any more. */
+/* Returns whether the run has ended without this peer. If the certificate covers this peer's model,
+ * this peer has ended together with the other members. The result is then false, even if this peer
+ * has restarted and finds no other peer any more. */
 static bool is_away(const struct node *n)
 {
     if (certificate_covers(n))

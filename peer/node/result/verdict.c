@@ -212,8 +212,9 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
         say(o, ")");
 }
 
-/* This peer was away, so its knowledge of the other members may be outdated. Therefore the sentence
- * says that silent members are dead only if some members have reported that they finished. */
+/* This peer was away, so its knowledge of the other members may be outdated. The sentence calls
+ * silent members dead only if some members have reported that they finished. Otherwise it says that
+ * silent members are no longer heard. */
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "no consensus: the run ended without this peer");

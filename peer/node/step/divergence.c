@@ -26,8 +26,8 @@ static const double steady_samples = 64;
 /* A round counts as worse than an untrained model if its loss is this far above the initial loss,
  * in nats. */
 static const double worse_nats = 1;
-/* Training diverged if more than this share of the recent rounds was worse than an untrained model.
- * The share is a moving average, in which such a round counts 1 and any other round 0. */
+/* Training diverged if the share of recent rounds with a model worse than an untrained one exceeds
+ * this value. The share is a moving average of 1 for each such round and 0 for any other round. */
 static const double most_share = 0.7;
 /* A loss above this multiple of the initial loss is far too high. */
 static const double clear_factor = 3;
@@ -52,11 +52,12 @@ void divergence_init(struct divergence *v)
                              .drift = (double)NAN};
 }
 
-/* Returns the initial loss: the very first loss or the mean of the first losses, whichever is less.
- * A divergence within the first rounds raises only the mean. The very first loss may be low by
- * chance, so a tolerance (noise_nats) is added to it. The mean counts as `guess`, the loss of
- * guessing, if it is lower: a shard with one label is learnt within ten rounds, and its loss rises
- * again when the peers' models are mixed. NaN: this peer was not present from the start. */
+/* Returns the initial loss: the lesser of the very first loss and the mean of the first losses. A
+ * divergence within the first rounds raises the mean, but not the very first loss. The very first
+ * loss may be low by chance, so a tolerance (noise_nats) is added to it. A mean below `guess`, the
+ * loss of guessing, counts as `guess`. Such a mean does not last: a shard with one label is learnt
+ * within ten rounds, but its loss rises again when the peers' models are mixed. NaN: this peer was
+ * not present from the start. */
 static double begun(const struct divergence *v, double guess)
 {
     double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);

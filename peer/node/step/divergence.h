@@ -4,16 +4,15 @@
  * loss that is not finite is handled at once (rollback.h). Training diverged if one of the signs
  * holds:
  *
- *   sign       condition
- *   loss       In a run of 30 rounds or more: the loss was one nat above the initial loss in most
- *              of the last ten or twenty rounds. Such a model is worse than an untrained one. The
- *              mean of the losses would depend too much on rare large losses of small batches.
- *   clear In a run of 30 rounds or more: the last ten losses were all three times the initial
- *   loss       loss, and one nat above it. In a shorter run: the last third of the losses, and at
- *              least two of them.
- *   distance   In the last tenth of training the relative drift was above 1, and the drift was
- *              three times its largest value in the third quarter. Mixing no longer held the models
- *              together.
+ *   - Loss: in a run of 30 rounds or more, the loss was one nat above the initial loss in most of
+ *     the last ten or twenty rounds. Such a model is worse than an untrained one. The mean of the
+ *     losses is not used, because it depends too much on rare large losses of small batches.
+ *   - Clear loss: in a run of 30 rounds or more, the last ten losses were all three times the
+ *     initial loss, and one nat above it. In a shorter run the last third of the losses counts, and
+ *     at least two of them.
+ *   - Distance: in the last tenth of training the relative drift was above 1, and the drift was
+ *     three times its largest value in the third quarter. Mixing no longer held the models
+ *     together.
  *
  * The initial loss is the lesser of two values: the mean of the first ten losses, and the very
  * first loss. A divergence within the first ten rounds would raise the mean, but not the very first
@@ -50,9 +49,9 @@ struct divergence
     /* Number of losses in a row, up to the newest one, that were far too large. */
     uint64_t n_clear;
     double xi_half; /* Largest drift Xi in the third quarter of training. NaN: not known. */
-    /* Largest relative drift in the last tenth of training, among the figures with an absolute
-     * drift Xi above three times xi_half. INFINITY: the length of the mean model is not known. NaN:
-     * there is no such figure. */
+    /* Largest relative drift in the last tenth of training. Only figures count whose absolute drift
+     * Xi is above three times xi_half, the largest Xi in the third quarter. INFINITY: the length of
+     * the mean model is not known. NaN: there is no such figure. */
     double drift;
     uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
 };

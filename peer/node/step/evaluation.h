@@ -46,8 +46,9 @@ struct evaluation
  * peer trains in one round. 0: not known, so there are no evaluations. */
 struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round);
 
-/* Returns whether the model is evaluated after `done` of `rounds` rounds (below 2^58). False after
- * 0 rounds, and with `parts` also at the end of the run, where the caller always evaluates. */
+/* Returns whether training evaluates the model after `done` of `rounds` rounds (below 2^58). Always
+ * false after 0 rounds. With `parts` also false at the end of the run, whose evaluation is
+ * separate. */
 bool evaluation_due(const struct evaluation *e, uint64_t rounds, uint64_t done);
 
 /* Returns whether an evaluation was due after any round in (from, done]. For callers that do not

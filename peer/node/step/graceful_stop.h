@@ -3,22 +3,19 @@
  *
  * In lock step a checkpoint is useful only if every peer has one of the same round count. A peer
  * that is asked to stop therefore proposes a round count for one more checkpoint (checkpoint.h) and
- * continues to train:
+ * continues to train.
  *
- *   asked to stop --> checkpoint due at count d --> taken --> count d + 2 reach + 2 --> leaves
- *                     (a few hops ahead)                      (all peers have passed d)
+ * The checkpoint is due at a round count d, a few hops ahead. The peer leaves at round count d + 2
+ * reach + 2, because all peers have then passed d. `reach` is the eccentricity of this peer. The
+ * result depends on the case:
  *
- * `reach` is the eccentricity of this peer.
- *
- *   case                                     result
- *   all peers are asked, as by Ctrl-C in     all agree on d, and a peer that leaves does not change
- *   `hearsay local`                          what the others do up to d
- *   a single peer is asked                   the others ignore its proposal, unless their last
- *                                            checkpoint is old enough
- *   rounds are slow                          after GRACEFUL_STOP_US the peer leaves. The run can
- *                                            resume from the previous checkpoint.
- *   a member left before it reached d        the peer leaves at once, with the previous
- *                                            checkpoint
+ *   - All peers are asked, as by Ctrl-C in `hearsay local`: all agree on d, and a peer that leaves
+ *     does not change what the others do up to d.
+ *   - A single peer is asked: the others ignore its proposal, unless their last checkpoint is old
+ *     enough.
+ *   - Rounds are slow: the peer leaves after GRACEFUL_STOP_US. The run can resume from the previous
+ *     checkpoint.
+ *   - A member left before it reached d: the peer leaves at once, with the previous checkpoint.
  */
 #ifndef PEER_NODE_STEP_GRACEFUL_STOP_H
 #define PEER_NODE_STEP_GRACEFUL_STOP_H

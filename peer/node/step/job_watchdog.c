@@ -7,9 +7,9 @@
 
 #include <assert.h>
 
-/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait is limited to
- * the sum of USUAL_WAIT_US and PACE_MOST times the average. Without USUAL_WAIT_US an average of 0
- * could never grow. */
+/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
+ * most PACE_MOST times the average plus USUAL_WAIT_US. The constant USUAL_WAIT_US is needed because
+ * an average of 0 would otherwise limit every wait to 0, and thus stay 0. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
 /* A job hangs if it exceeds --straggler-timeout, LIMIT_JOBS times the mean job and LIMIT_LONGEST

@@ -91,8 +91,8 @@ static bool held(const struct phases *ph)
     return quorum_is_held(ph->quorum);
 }
 
-/* Checks what holds between two events. The numbers of rounds come from a checkpoint, so no relation
- * between them is checked. O(1). */
+/* Checks the invariants of *ph by assertions. Relations between the numbers of rounds are not
+ * checked, because these numbers may come from a checkpoint. O(1). */
 static void phases_check(const struct phases *ph)
 {
     bool settles = ph->phase == NODE_CONSENSUS || ph->phase == NODE_FINISHING;
@@ -295,8 +295,9 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    /* The bound of an exact averaging pass counts even if the lower bound ph->left is larger,
-     * because ph->left may be computed from old replicas of neighbours that have ended. */
+    /* ph->left is a lower bound on the distance of the farthest peer from the mean. It does not
+     * limit the result of an exact averaging pass, because ph->left may be computed from old
+     * replicas of neighbours that have ended. */
     double passed = averaging_pass_bound(ph->edges);
     if (mixes_again(ph))
         return (double)INFINITY;
@@ -385,8 +386,9 @@ static int64_t stalled_us(const struct phases *ph)
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + (uint64_t)es.n_members);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
-    /* A wait for a stuck neighbour is no lack of progress. If this peer stopped such a wait after
-     * the last progress, the time without progress is counted from the end of the wait. */
+    /* Waiting for a stuck neighbour (its worker hangs) does not count as lack of progress. If such
+     * a wait ended after the last progress, the time without progress begins at the end of the
+     * wait. */
     int64_t since_us = ph->better_us > es.excused_us ? ph->better_us : es.excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
@@ -403,10 +405,10 @@ static void begin_bound(struct phases *ph, bool anew)
     ph->bound_resets = es.n_resets;
 }
 
-/* Starts the consensus phase. In lock step all peers begin a drift window (a period of measurement
- * of the drift) now. With other policies the next drift window to begin is used. Called again when
- * the last member has finished training, because the local steps of that member change the models
- * until then. */
+/* Starts the consensus phase. In lock step all peers begin a drift window (a measurement of the
+ * consensus distance) with their next job. With other policies, only drift windows that begin from
+ * now on count. Called again when the last member has finished training: its local steps changed
+ * the models until then, so earlier measurements do not count. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -457,8 +459,9 @@ static void forget_outdated(struct phases *ph)
     begin_bound(ph, false);
 }
 
-/* Updates `near`, whether the bound on the distance is under the target, and `near_round`, the
- * round count of the first models with such a bound. */
+/* Updates `near`: whether the bound on this peer's distance is under the target. When `near`
+ * becomes true, stores in `near_round` the round count of the models for which the bound was
+ * measured. */
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
@@ -632,9 +635,10 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now is an initial member (quorum.h). This peer's own round and
- * the latest round that another peer reports must both be early enough. This peer's round alone is
- * not enough, because a single report does not move this peer to a later round (round_quorum.h). */
+/* Returns whether a peer that begins now is an initial member (quorum.h). Both this peer's own
+ * round and the latest round that another peer reports must be early enough. This peer's own round
+ * may be too low: if a single peer reports a later round, this peer does not skip to it
+ * (round_quorum.h). */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -804,9 +808,9 @@ static enum phases_next update(struct phases *ph, bool diverged)
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
         /* After an aborted attempt of the finish protocol, members that had a final model may be
-         * far behind members that continued to mix, and must skip rounds to reach them. They may be
-         * the majority, so the round counts of members that mixed are believed without confirmation
-         * by most members. */
+         * far behind members that continued to mix, and must skip rounds to reach them.
+         * round_quorum_look() is not called in this case. It believes only round counts that most
+         * members confirm, and the members that are behind may be the majority. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

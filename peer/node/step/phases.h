@@ -8,14 +8,12 @@
  *
  * A process may start, or start again, when other members have already finished:
  *
- *   members that have finished    result
- *   all live members              this peer takes their model as its final model. It claims
- *                                 consensus if that model is within --final-drift of its sources'
- *                                 models.
- *   some                          this peer fetches a model, and ends in the consensus phase with
- *                                 the members that have not finished
- *   some, and no member can       the run ended without this peer, even if it has a checkpoint
- *   provide a model
+ *   - All live members have finished: this peer takes their model as its final model. It claims
+ *     consensus if that model is within --final-drift of its sources' models.
+ *   - Some members have finished: this peer fetches a model, and ends in the consensus phase with
+ *     the members that have not finished.
+ *   - Some members have finished, and no member can provide a model: the run ended without this
+ *     peer, even if this peer has a checkpoint.
  *
  * Every round that is over for this peer was over before it joined, was done by it, or was skipped
  * by it because the run was too far ahead:
@@ -72,8 +70,8 @@ struct phases_status
 /* Whether this peer can still expect a certificate, the evidence that the run has succeeded
  * (certificate.h). */
 enum certificate_prospect {
-    /* No certificate can be expected: one is known already, too few of the members that vote on it
-     * are alive, or the run needs none. */
+    /* No certificate (agreement of the members that the run ended with success) can be expected: it
+     * exists already, too few voters are alive, or the run needs none. */
     CERTIFICATE_CLOSED,
     CERTIFICATE_POSSIBLE, /* A certificate can still be expected. */
     /* A certificate can still be expected. This peer has ended within the target --final-drift and

@@ -95,8 +95,8 @@ struct phases
     double bound;
     /* Round count at which the models were measured for `bound`, the bound on the distance. */
     uint64_t bound_round;
-    /* Hash of the members (edges->view), and number of edge resets, when it was last checked that
-     * the bound on the distance is still valid. */
+    /* Values at the last check that the bound on the distance is still valid. bound_view: hash of
+     * the members (edges->view). bound_resets: number of edge resets. */
     uint64_t bound_view, bound_resets;
     /* Number of vertices of the graph when it was last checked that the bound on the distance is
      * still valid. */
@@ -109,8 +109,9 @@ struct phases
      * consensus phase ended without confirmation by the neighbours, the bound is too old, or the
      * model's norm has shrunk to almost 0. */
     bool unheard;
-    /* Bound on the consensus distance that is computed from the edges. Counts at once in lock step,
-     * else only if figures from sketches are missing (distance_bound.h). */
+    /* Bound on the consensus distance that is computed from the edges. It counts at once in lock
+     * step with a constant graph and without --byzantine. Otherwise it is a fallback for distances
+     * from sketches that are missing or false (distance_bound.h). */
     struct distance_bound chain;
     bool near; /* True: the bound on the consensus distance is below the target. */
     /* Round count of the first models whose distance from the mean is known to be below the

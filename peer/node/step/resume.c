@@ -370,8 +370,9 @@ enum back {
     BACK_GONE
 };
 
-/* Returns whether a live member has the name of record `then`, a member of the checkpoint, but
- * another identity, because its host has lost the old identity. */
+/* Returns whether the member of the checkpoint that has record `then` was replaced: a live member
+ * has its name, but another identity. The cause is that the member's host has lost the old
+ * identity. */
 static bool replaced(const struct resume *r, const struct record *then)
 {
     for (size_t i = 0; i < members_count(r->env->members); i++) {
@@ -488,23 +489,23 @@ static bool has_beat(const struct record *r, uint64_t beat)
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Returns whether this peer has written checkpoints of only one round. Two checkpoints of the
- * same round count as one: the run was restarted from the first checkpoint, and reached the
- * round again. */
+/* Returns whether all checkpoints of this peer have one round count. Two checkpoints have equal
+ * round counts if the run was restarted from the first of them, and reached its round count
+ * again. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
     return c->n_resume == 1 || c->resume[0].beat == c->resume[1].beat;
 }
 
-/* Returns whether each restarted member has a checkpoint of this round count, so that it is common.
- * A restarted member may have no checkpoint at all: its record then announces none. The number of
- * checkpoints of this peer decides what this means:
+/* Returns whether each restarted member has a checkpoint of round count `beat`, so that the
+ * checkpoint is common. A restarted member whose record announces no checkpoint is judged by the
+ * number of checkpoints of this peer:
  *
- *   this peer has one    the member may have been killed before it wrote its first checkpoint, so
- *                        the checkpoint of this peer is not common
- *   this peer has two    the member must have written a checkpoint, too, before this peer wrote its
- *                        second one. The member has lost its disk and is ignored here
+ *   - This peer has one: the member may have been killed before it wrote its first checkpoint, so
+ *     the checkpoint of this peer is not common.
+ *   - This peer has two: the member must have written a checkpoint before this peer wrote its
+ *     second one. The member has lost its disk and is ignored here.
  */
 static bool in_common(const struct resume *r, uint64_t beat)
 {
@@ -519,7 +520,7 @@ static bool in_common(const struct resume *r, uint64_t beat)
 }
 
 /* Returns the checkpoint to resume from, or NULL to start the run again from round 0. The rules are
- * in the table in resume.h. */
+ * in the list in resume.h. */
 static const struct node_resume *choose(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -543,8 +544,9 @@ static bool load(struct resume *r, struct state *s)
                  "the round of the checkpoint is after the last round of the run");
     if (s->failed)
         return false;
-    /* Without lock step the model does not count as old if all members restarted, because the
-     * checkpoints of peers are of different rounds anyway. */
+    /* The model of a checkpoint may be too old for the round that the run has reached. This is not
+     * checked if the run is not in lock step and all members restarted, because the checkpoints of
+     * the members are of different rounds anyway. */
     assert(!join_has_model(r->join)); /* No module uses the model that the checkpoint replaces. */
     phases_resumed(r->phases, r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0);
     join_resumed(r->join);

@@ -11,20 +11,18 @@
  *   - RESUME_US (30 s) have passed, and the members that are back reach the quorum
  *   - --quorum-timeout has passed
  *
- * Then the first row of this table that applies decides. A *restarted member* is a member of the
- * checkpoint that is back with a new process. A checkpoint is *common* if each restarted member has
- * one of the same round count.
+ * Then the first case that applies decides. A *restarted member* is a member of the checkpoint that
+ * is back with a new process. A checkpoint is *common* if each restarted member has a checkpoint of
+ * the same round count.
  *
- *   situation                                           decision
- *   --------------------------------------------------  -------------------------------------------
- *   a member is still the same process: the cluster     resume from the newest checkpoint
- *   did not stop
- *   the run is not in lock step                         resume from the newest checkpoint
- *   a checkpoint is common                              resume from the newest common checkpoint
- *   both checkpoints of a restarted member are newer    join the run as a new peer; this peer's
- *   than all checkpoints of this peer                   checkpoints are not used
- *   this peer has only one checkpoint                   start the run again from round 0
- *   else                                                resume from the newest checkpoint
+ *   - A member is still the same process, so the cluster did not stop: resume from the newest
+ *     checkpoint.
+ *   - The run is not in lock step: resume from the newest checkpoint.
+ *   - A checkpoint is common: resume from the newest common checkpoint.
+ *   - Both checkpoints of a restarted member are newer than all checkpoints of this peer: do not
+ *     use this peer's checkpoints, and join the run as a new peer.
+ *   - This peer has only one checkpoint: start the run again from round 0.
+ *   - Otherwise: resume from the newest checkpoint.
  *
  * A peer whose earlier process has reported its final model to the finish protocol does not wait.
  * If the stored model is the reported one, a certificate may depend on it. The peer therefore takes
@@ -67,8 +65,8 @@ bool resume_has_checkpoint(const struct resume *r);
  * If memory is not available, warns and takes no checkpoint. */
 void resume_copy(struct resume *r);
 /* Takes one more checkpoint when the node is asked to stop, so that no finished round is lost. Does
- * nothing in lock step with neighbours: each peer stops at a different round, so a checkpoint that
- * no other peer has would replace a checkpoint that all peers have. */
+ * nothing in lock step with neighbours. There each peer stops at a different round, so the new
+ * checkpoint would exist at one peer only, and would replace a checkpoint that all peers have. */
 void resume_copy_last(struct resume *r);
 /* Swaps *s with the copy that was made for a checkpoint, and returns the round count of the copy.
  * The memory that *s had before is used for the next copy. */

@@ -1,11 +1,12 @@
 /* peer/node/step/rollback.h -- returns to the last good model, once, if training diverges.
  *
- *   call             when                              effect
- *   rollback_mark()  before the local steps            copies the model and the trainer's state, if
- *                                                      the last copy is 64 rounds old
- *   rollback_look()  after the local steps, before     checks whether training diverged. If so,
- *                    anything is encoded               restores the last copy, so that no neighbour
- *                                                      receives the bad model.
+ * The caller calls two functions in each round:
+ *
+ *   - rollback_mark() is called before the local steps. If the last copy is 64 rounds old, it
+ *     copies the model and the trainer's state.
+ *   - rollback_look() is called after the local steps, before anything is encoded. It checks
+ *     whether training diverged. If so, it restores the last copy, so that no neighbour receives
+ *     the bad model.
  *
  * After the first rollback training continues. After the second one the run is over (job.c).
  *

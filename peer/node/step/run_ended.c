@@ -57,8 +57,7 @@ bool run_ended_deserted(const struct phases *ph)
            || (away == SESSIONS_CUT && quorum_is_held(ph->quorum));
 }
 
-/* The conditions under which the run has ended without this peer are in the table of
- * run_ended.h. */
+/* The conditions under which the run has ended without this peer are listed in run_ended.h. */
 bool run_ended_left_behind(const struct phases *ph)
 {
     bool mixes = ph->phase == NODE_TRAINING || ph->phase == NODE_CONSENSUS;

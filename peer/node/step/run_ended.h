@@ -1,12 +1,14 @@
 /* peer/node/step/run_ended.h -- detects that the run has ended without this peer.
  *
- *   phase       condition
- *   joining     this peer was in the run before and has no checkpoint of it, and for
- *               --quorum-timeout too few members were present to begin. It ends without a model.
- *   training,   there is no session, all other members have finished, and they have refused all
- *   consensus   dials for ENDED_AFTER_PAUSE_US
- *   training,   the last session was lost because this peer was paused, or was cut off and is
- *   consensus   below the quorum; since then all dials to other members are refused
+ * The run has ended without this peer if one of these conditions holds:
+ *
+ *   - The peer is joining, was in the run before, and has no checkpoint of it. For --quorum-timeout
+ *     too few members were present to begin. The peer ends without a model.
+ *   - The peer is in training or in the consensus phase and has no session. All other members have
+ *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US.
+ *   - The peer is in training or in the consensus phase and has lost its last session, because it
+ *     was paused, or was cut off and is below the quorum. Since then all its dials to other members
+ *     were refused.
  *
  * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
  * fields they read and write.
@@ -28,7 +30,7 @@ void run_ended_waits(struct phases *ph);
  * (ph->away). */
 bool run_ended_left_behind(const struct phases *ph);
 
-/* Returns whether the processes of all other members have ended, by the last two rows of the table
+/* Returns whether the processes of all other members have ended, by the last two conditions
  * at the top of this file. Also used while this peer waits for the certificate of the run. */
 bool run_ended_deserted(const struct phases *ph);
 

@@ -44,17 +44,17 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
     return ph->env->now_us - ph->idle_since_us <= most_us;
 }
 
-/* Returns the number of hops around the neighbour within which all peers are near the mean:
+/* Returns the number of hops around the neighbour within which all peers are near the mean. The
+ * first case that applies decides:
  *
- *   situation                                      source of the number
- *   edge of the training graph only, or run with   the neighbour's last applied delta or BEAT
- *   exact averaging passes                         message, up to this peer's round count
- *   lock step, and the next exchange is complete   the neighbour's delta in that exchange
- *   otherwise                                      the last exchange that was applied
- *
- * In lock step every peer has the deltas of a round before it continues, so the next exchange may
- * count, and the number of hops grows by one per round. With other policies the result would depend
- * on the time at which the delta arrives. */
+ *   - The edge belongs to the graph of training only, or the run has exact averaging passes: the
+ *     number in the neighbour's last applied delta or BEAT message, up to this peer's round count.
+ *   - Lock step, and the next exchange is complete: the number in the neighbour's delta of that
+ *     exchange. Every peer has all deltas of a round before it continues, so the number of hops can
+ *     grow by one per round.
+ *   - Otherwise: the number in the last exchange that was applied. A number from the next exchange
+ *     would depend on the time at which the delta arrives.
+ */
 static uint32_t settled(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;

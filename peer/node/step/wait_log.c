@@ -64,8 +64,8 @@ int64_t wait_log_quorum(const struct phases *ph)
 }
 
 /* Writes to out[] why neighbour b is behind, as far as this peer knows. `seen`: the schedule's view
- * of the edge. If the neighbour sent nothing for WAIT_LOG_ANSWER_US, the reason is that it does not
- * answer, because heartbeats are more frequent. */
+ * of the edge. A neighbour that sent nothing for WAIT_LOG_ANSWER_US is reported as not answering,
+ * because working neighbours send heartbeats more often. */
 static void say_why(const struct phases *ph, const struct neighbour *b,
                     const struct schedule_edge *seen, char out[TELL_WHY])
 {

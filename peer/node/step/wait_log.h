@@ -12,8 +12,9 @@
  * Records the change with edges_excuse(), so that it is printed once. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
 
-/* wait_log_quorum() and wait_log_wait() return the new value of ph->told_us, the time from which
- * the delay until the next message about a wait is counted. */
+/* wait_log_quorum() and wait_log_wait() return the new value of ph->told_us, a node time. The next
+ * message about a wait is due WAIT_LOG_US after told_us, or WAIT_LOG_MEMBERS_US after it while this
+ * peer waits for enough members to begin. */
 
 /* Prints a message about the state of the quorum. Called when the state has changed. */
 int64_t wait_log_quorum(const struct phases *ph);
