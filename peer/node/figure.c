@@ -29,8 +29,9 @@ static bool with_disk(const struct figure_values *v, enum figure_output output)
     return v->has_disk_free;
 }
 
-/* The round and the age of the measured drift are known only if there is a measurement. Python
- * always gets them, because its fields are integers and have no value for "not known". */
+/* Returns whether an output gets the round and the age of the measured drift. These are known only
+ * if there is a measurement. The Python output always gets them, because its integer fields have no
+ * value for "not known". */
 static bool with_drift(const struct figure_values *v, enum figure_output output)
 {
     return output == FIGURE_PYTHON || isfinite(v->node.drift);

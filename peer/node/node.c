@@ -390,8 +390,9 @@ static void stop(struct node *n)
     n->stopping = true;
     if (job_is_running(n->job) || n->env.over || graceful_stop_waits(n->halt, n->phases))
         return;
-    /* A peer that has voted in the finish protocol does not announce that it leaves. With fewer
-     * voters, votes that were a minority before could become a quorum. */
+    /* A peer that has voted on the end of the run (finish protocol) does not announce that it
+     * leaves. The announcement would reduce the number of voters, and votes that were a minority
+     * before could become a quorum. */
     if (!certificate_has_voted(n))
         sessions_leave(n->sessions);
     resume_copy_last(n->resume);
@@ -399,8 +400,8 @@ static void stop(struct node *n)
     env_end(&n->env, 0);
 }
 
-/* Abandons a run because no live member has its initial model. Other peers then send their runs
- * again. If there are no other peers, look_for_initial() proposes this peer's run. */
+/* Abandons the run, because no live member has its initial model any more. Other peers then send
+ * their runs again. If there are no other peers, look_for_initial() proposes this peer's run. */
 static void give_up_run(struct node *n)
 {
     env_note(&n->env, NOTE_WARNING,

@@ -14,24 +14,25 @@
  * A driver calls node_open(), then node_step() with the event NODE_START, then node_step() for each
  * further event until fx->exit is set, and at the end node_close().
  *
- * Most effects are answered by an event later:
+ * Most effects are answered by an event later. Each row of this table shows an effect, what the
+ * driver must do, and the event that it must then report:
  *
  *   effect         the driver must                         and then report
  *   sends          send a message over a link              NODE_SENT, for a bulk message
  *   dials          call an address                         NODE_LINK_UP or NODE_DIAL_FAILED
  *   hangups        end a link                              NODE_LINK_DOWN
  *   resolves       look up a bootstrap name                NODE_RESOLVED
- *   work           call node_work() on any one thread      NODE_WORKED; during the job also
- *                                                          NODE_PART and NODE_SIGNED
+ *   work           call node_work() on any one thread      NODE_WORKED
  *   checkpoint     fetch node_checkpoint() and write it    NODE_WRITTEN
  *   write_model    write node_model() to disk              NODE_KEPT
  *   wake_us        wait until this time                    NODE_TIMER
  *   notes          print a message for the user
  *   measured       write a line of metrics
  *
- * Other events report what happens outside: NODE_RECV, NODE_HEARD, NODE_CARRIED, NODE_ADMIT and
- * NODE_STOP. A NODE_TIMER that comes too early or twice is harmless, so drivers never cancel a
- * timer.
+ * During a job node_work() may call config.part and config.sign of the driver, which then reports
+ * NODE_PART or NODE_SIGNED. Other events report what happens outside: NODE_RECV, NODE_HEARD,
+ * NODE_CARRIED, NODE_ADMIT and NODE_STOP. A NODE_TIMER that comes too early or twice is harmless,
+ * so drivers never cancel a timer.
  *
  * Terms:
  *
@@ -321,8 +322,8 @@ struct node_pool
     /* Column statistics of this peer's data, at most WIRE_MOMENTS_MAX bytes. Borrowed until
      * node_close(). Length 0: no statistics are sent. */
     struct bytes own;
-    /* True: if this peer creates the run, pool() makes the run from the statistics. False: the run
-     * is config.run. Used with config.found. */
+    /* For a peer that may create the run (config.found). True: if this peer creates the run, pool()
+     * makes the run from the statistics. False: the run is config.run. */
     bool founds;
     /* Checks bytes that another peer sent as its statistics. Returns NULL if they are valid, else a
      * string literal that says what is wrong. */

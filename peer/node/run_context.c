@@ -28,8 +28,8 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
     bool begun = started || w->begun;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
-    /* Either this peer's run has begun, or neither run has and the other peer must give up its own.
-     * This peer keeps its run. */
+    /* This peer keeps its run if the run has begun. It also keeps its run if neither run has begun,
+     * and the other peer must give up its own. */
     if (!join)
         return stranger ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
     if (run_check_flags(run, &c->flags, error) != 0) {
@@ -277,8 +277,8 @@ double run_context_distance(const struct run_context *w, uint64_t settling)
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round)
 {
-    /* To refute the bound on the distance, a measured distance must exceed it by this factor,
-     * because measured distances have errors of 10 to 20 %. */
+    /* A measured distance refutes the bound only if it exceeds the bound by this factor. Measured
+     * distances have errors of 10 to 20 %, so a smaller excess proves nothing. */
     const double factor = 2;
     return run_context_known(w, settling) && run_context_measured(w) > round
            && mixing_figures(&w->mixing)->own_relative > factor * bound;

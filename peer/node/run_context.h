@@ -60,13 +60,12 @@ struct run_context
  * this peer or another live peer has started it. A run that has begun is never replaced, so a late
  * peer joins the first run that it meets.
  *
- *   own run        other's run    result
- *   none           any            TAKEN: adopt the other's run
- *   not begun      has begun      TAKEN
- *   not begun      not begun      TAKEN or YIELDS (the other peer adopts the own run), see below
- *   has begun      not begun      YIELDS. STRANGER (no session) if this peer itself has started and
- *                                 the runs differ in more than the initial model
- *   has begun      has begun      STRANGER
+ *   - This peer has no run: TAKEN (adopt the other's run).
+ *   - Only the other's run has begun: TAKEN.
+ *   - Neither run has begun: TAKEN or YIELDS (the other peer adopts this peer's run), see below.
+ *   - Only this peer's run has begun: YIELDS. The result is STRANGER (no session) if this peer
+ *     itself has started and the runs differ in more than the initial model.
+ *   - Both runs have begun: STRANGER.
  *
  * If neither run has begun and the runs differ only in the initial model, both peers take the run
  * that is first by layout_compare_initial(). If they differ in more, both take the run of the peer
@@ -143,7 +142,8 @@ uint64_t run_context_begun(const struct run_context *w, bool anew);
 double run_context_rounded(const struct run_context *w, double relative);
 
 /* Returns an upper bound, in the consensus phase, of this peer's distance |x_i - mean| / |mean|.
- * INFINITY: no drift window that began after the moment `settling` has given a result.
+ * Only drift windows (measurements of the consensus distance) that began after the moment
+ * `settling` count (run_context_begun()). INFINITY: none of them has given a result yet.
  *
  * The distance is at most the result of the last window, because mixing without local steps only
  * reduces it. In lock step the bound can be reduced further after the first window of the consensus
@@ -155,10 +155,10 @@ double run_context_distance(const struct run_context *w, uint64_t settling);
  * (measurement of that distance) describes. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later drift window (measurement of the consensus distance) has measured more
- * than twice `bound`, a bound on the relative distance of the models of step counter `round`. This
- * can happen although mixing reduces distances, because a codec that omits much can first move
- * equal models apart. */
+/* Returns whether a later drift window (measurement of the consensus distance) refutes `bound`, a
+ * bound on the relative distance of the models at step counter `round`: the window measured more
+ * than twice `bound`. Mixing usually reduces distances, but a codec that omits much of the model
+ * can first move equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 

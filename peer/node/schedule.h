@@ -15,8 +15,9 @@
  *       v      the model is final: it is measured, evaluated and written
  *   FINISHING  neighbours may still need the last deltas of this peer
  *       |
- *       v      no edge is open any more and all live members have ended, or
- *   LEFT       SCHEDULE_STALL_US is over
+ *       |      no edge is open any more and all live members have ended, or SCHEDULE_STALL_US is
+ *       v      over
+ *   LEFT
  *
  * Near the mean: the distance of a peer's model to the mean of all models is known to be under
  * --final-drift.
@@ -25,12 +26,12 @@
  * In lock step (--policy sync) peers compare round counts. The size of a neighbour's lag decides
  * which end corrects it:
  *
- *   the neighbour is behind by   this peer
- *   0                            continues
- *   1 .. LEAD                    waits: the neighbour is slower, or was absent for a moment
- *   more than LEAD               continues: the neighbour was absent for long, and will skip to
- *                                this peer's round count. Exception: if most members are that far
- *                                behind, this peer was alone, and waits (round_quorum.h).
+ *   - The neighbour is not behind: this peer continues.
+ *   - The neighbour is behind by 1 to LEAD rounds: this peer waits. The neighbour is slower, or was
+ *     absent for a moment.
+ *   - The neighbour is behind by more than LEAD rounds: this peer continues. The neighbour was
+ *     absent for long, and will skip to this peer's round count. If most members are that far
+ *     behind, this peer was alone, and waits instead (round_quorum.h).
  *
  * LEAD (schedule_lead()) is more than lock step itself allows between two peers of the graph.
  * Therefore no peer skips rounds that it could have done. A peer that skips to a round count counts

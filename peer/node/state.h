@@ -1,5 +1,7 @@
 /* peer/node/state.h -- definition of struct node: the modules of a node.
  *
+ * Each row of this table shows a field of struct node, its purpose, and the modules that it uses:
+ *
  *   field           purpose                                                uses
  *   env             time, random numbers, member table, outbox
  *   clock           node time, which stops while the process is paused

@@ -513,8 +513,9 @@ static void hear_attempt(struct allreduce *c, const struct link *l,
 }
 
 /* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
- * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will not:
- * for example, an earlier process of this peer may have taken part in that attempt. */
+ * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will
+ * compute none, for example because an earlier process of this peer took part in it, so the result
+ * is requested. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

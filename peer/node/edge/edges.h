@@ -8,17 +8,16 @@
  *
  * States of an edge (enum edge_state). An EDGE message asks the neighbour to open the edge:
  *
- *   from           event                                                        to
- *   CLOSED         there is a session: EDGE sent                                ASKING
- *   ASKING         both EDGEs are here (edge_agree())                           OPEN
- *   OPEN           the session is silent for SILENT_US                          PAUSED
- *   PAUSED         a message arrives on the session that was silent             OPEN
- *   OPEN, ASKING   the session is lost, or EDGE_CLOSE arrives                   PAUSED
- *   PAUSED, DONE   a new session exists, or EDGE_CLOSE has arrived: EDGE sent   ASKING
- *   OPEN           replicas differ: epoch set to 0, EDGE sent                   ASKING
- *   OPEN           the neighbour is distrusted: epoch set to 0, EDGE_CLOSE      PAUSED
- *                  sent, and EDGE only after a while (edges_trust.c)
- *   any            the neighbour's model is final (edges_finish())              DONE
+ *   - CLOSED to ASKING: there is a session, and EDGE is sent.
+ *   - ASKING to OPEN: both EDGEs are here (edge_agree()).
+ *   - OPEN to PAUSED: the session is silent for SILENT_US.
+ *   - PAUSED to OPEN: a message arrives on the session that was silent.
+ *   - OPEN or ASKING to PAUSED: the session is lost, or EDGE_CLOSE arrives.
+ *   - PAUSED or DONE to ASKING: a new session exists, or EDGE_CLOSE has arrived. EDGE is sent.
+ *   - OPEN to ASKING: the replicas differ. The epoch is set to 0, and EDGE is sent.
+ *   - OPEN to PAUSED: the neighbour is distrusted. The epoch is set to 0, EDGE_CLOSE is sent, and
+ *     EDGE only after a while (edges_trust.c).
+ *   - Any state to DONE: the neighbour's model is final (edges_finish()).
  *
  * An edge exists while the topology, which is computed from the current members, contains it. An
  * edge uses the session with its neighbour. If there is no session, edges_update() asks sessions.h
@@ -115,8 +114,8 @@ struct neighbour
     /* Consensus step size of the edge after the last job. This is a copy, because the worker may
      * change edge.gamma while a job runs. */
     double gamma;
-    /* The edge stays closed until this time, because the neighbour was distrusted. In the consensus
-     * phase this time counts only if the edge was never closed for distrust before. */
+    /* End of the closure for distrust: the edge stays closed until this time. In the consensus
+     * phase only the first closure of the edge counts (edges_trust.c). */
     int64_t barred_us;
     uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
     /* True: the neighbour was distrusted, and the edge has completed fewer than 32 exchanges (WELL)

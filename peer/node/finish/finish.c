@@ -610,8 +610,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
     finish_evidence_add(&w->evidence, &e);
 }
 
-/* Adds the answer of a link to the sum of the answers to the wave. If there is no memory left for
- * the answer's list of members, marks the sum as partial and drops the rest of the answer. */
+/* Adds the answer of a link to the sum of the answers to the wave. If the sum has no room for the
+ * answer's list of members, marks the sum as partial and drops the rest of the answer. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;

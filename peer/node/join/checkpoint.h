@@ -38,8 +38,8 @@ struct checkpoint;
 
 /* The last announcement of a checkpoint by a neighbour that this peer accepted. A neighbour may
  * announce one new checkpoint in each half of the --checkpoint interval, so a liar causes few
- * useless checkpoints. An announcement of an earlier round count may replace a pending one, because
- * proposals of different peers may cross. */
+ * useless checkpoints. A neighbour may also replace its pending announcement by one of an earlier
+ * round count: it may have heard an earlier proposal of another peer in the meantime. */
 struct checkpoint_word
 {
     uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */

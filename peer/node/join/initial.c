@@ -154,8 +154,8 @@ static enum initial_said nobody(struct initial *in)
 {
     bool any = false;
     for (size_t i = 0; i < sessions_slots(in->sessions) && !any; i++)
-        /* A session with an excluded member also counts as a session that can provide the model,
-         * because the member may be asked again later. */
+        /* A member that sent a wrong initial model is excluded for a while. It may be asked again
+         * later, so a session with it also counts as a session that can provide the model. */
         any = has_run(sessions_at(in->sessions, i));
     if (any)
         in->none_us = 0;
@@ -218,8 +218,9 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
     --*open;
     if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here
         || in->n_here == in->n_asked)
-        /* The piece is not needed: x0 is complete, another member is asked now, the piece is not the
-         * next one, or it answers a request from before all pieces were discarded. */
+        /* The piece is not needed, for one of these reasons: the initial model x0 is complete,
+         * another member is asked now, the piece is not the next one, or the request was sent
+         * before all pieces were discarded. */
         return NULL;
     size_t at = piece_at(w->mixing.n_floats, m->piece, &n);
     if (m->payload.n != n * sizeof(float))

@@ -8,16 +8,15 @@
  * that lacks it asks one member at a time for all pieces (gossip/exchange/piece.h) and checks the
  * hash at the end:
  *
- *   event                                           action
- *   ----------------------------------------------  -----------------------------------------------
- *   pieces arrive                                   store them in order; request the next ones
- *   nothing arrives for INITIAL_STALL_US, or the    keep the pieces that are here; ask the next
- *   session ends                                    member for the missing ones
- *   all pieces are here, and the hash is right      INITIAL_HERE
- *   wrong hash, all pieces are from one member      discard them, and do not ask that member for
- *                                                   INITIAL_WRONG_US
- *   wrong hash, pieces are from several members     discard them, and fetch all from one member
- *   no member has the model for INITIAL_ABANDON_US  INITIAL_NOWHERE
+ *   - Pieces arrive: store them in order, and request the next ones.
+ *   - Nothing arrives for INITIAL_STALL_US, or the session ends: keep the pieces that are here, and
+ *     ask the next member for the missing ones.
+ *   - All pieces are here, and the hash is right: the result is INITIAL_HERE.
+ *   - The hash is wrong, and all pieces are from one member: discard them, and do not ask that
+ *     member for INITIAL_WRONG_US.
+ *   - The hash is wrong, and the pieces are from several members: discard them, and fetch all
+ *     pieces from one member.
+ *   - No member has had the model for INITIAL_ABANDON_US: the result is INITIAL_NOWHERE.
  *
  * A peer that lacks the initial model says HELLO like a peer without a run. Members therefore do
  * not ask it for the model. A member that has a session with such a peer also waits for it before

@@ -1,17 +1,16 @@
 /* peer/node/join/join.h -- obtains the model with which this peer begins or rejoins the run.
  *
- *   situation                                              model of this peer
- *   -----------------------------------------------------  ----------------------------------------
- *   this peer lacks the run's initial model, because the   the run's initial model, fetched from
- *   program supplies other values (run_context.lacks)      any member of the run (initial.h)
- *   a member has begun the run                             a model fetched from members that have
- *                                                          begun (state_transfer.h)
- *   no member has begun the run, and the bootstrap list    the run's initial model
- *   has had time to answer
+ * The first case that applies decides which model this peer gets:
  *
- * The rows are checked from top to bottom, because only a peer with the run's initial model can
+ *   - This peer lacks the run's initial model, because the program supplies other values
+ *     (run_context.lacks): the run's initial model, fetched from any member of the run (initial.h).
+ *   - A member has begun the run: a model fetched from members that have begun (state_transfer.h).
+ *   - No member has begun the run, and the bootstrap list has had time to answer: the run's initial
+ *     model.
+ *
+ * The cases are checked in this order, because only a peer with the run's initial model can
  * fetch a later model. If all members that have begun are lost during a transfer, the transfer is
- * discarded and the last row applies.
+ * discarded and the last case applies.
  *
  * If all other members have finished, this peer takes their model unchanged as its final model
  * (phases.h).

@@ -202,8 +202,9 @@ static bool counts(const struct model_server *o, size_t i, bool mixed)
 static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    /* The loop sets *at_window to false if it finds an answerable request that is not for the start
-     * of a drift window (a measurement of the consensus distance). */
+    /* *at_window: whether all requests that can be answered now are for the start of a drift window
+     * (a measurement of the consensus distance). The loop sets it to false if it finds another
+     * request. */
     *at_window = true;
     for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;

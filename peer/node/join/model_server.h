@@ -1,16 +1,14 @@
 /* peer/node/join/model_server.h -- sends this peer's model to members and observers that request
  * it, as a whole, in pieces, or as sketches.
  *
- *   request                     from        answered with
- *   --------------------------  ----------  -------------------------------------------------------
- *   whole model at a round      any         a copy of the model at that round or later, or at the
- *                                           start of the next drift window
- *   sketches of the layers      observer    the same, as sketches (gossip/exchange/layers.h)
- *   a piece, or the sketches    member      a shared copy of the model, at most
- *                                           MODEL_SERVER_COPY_US old
- *   of all pieces                           (gossip/exchange/piece.h)
- *   a piece of the run's        member      mixing.x0, at once
- *   initial model
+ * The request determines the answer:
+ *
+ *   - Whole model at a round, from a member or an observer: a copy of the model at that round or
+ *     later, or at the start of the next drift window (measurement of the consensus distance).
+ *   - Sketches of the layers, from an observer: sketches of such a copy (gossip/exchange/layers.h).
+ *   - A piece of the model, or the sketches of all pieces, from a member: made from a shared copy
+ *     of the model, which is at most MODEL_SERVER_COPY_US old (gossip/exchange/piece.h).
+ *   - A piece of the run's initial model, from a member: sent at once from mixing.x0.
  *
  * Each session has at most one pending request for a whole model or for layer sketches, and at most
  * MODEL_SERVER_PIECES pending requests for pieces. A new request beyond that replaces the oldest

@@ -48,8 +48,9 @@ struct statistics_aggregation
     /* For each session, by its index in the session table: serial number of the last statistics
      * that were sent over it. */
     uint64_t told[NODE_LINKS_MAX];
-    /* Number of the session to which told[] at the same index applies. If the session table now has
-     * another number at this index, the session is new, and nothing was sent over it. */
+    /* For each index in the session table: number of the session for which told[] was written. If
+     * the table now has a session with another number at this index, that session is new, and no
+     * statistics were sent over it. */
     uint32_t number[NODE_LINKS_MAX];
     /* look_us: next node time at which statistics are forwarded and the creation of the run is
      * tried. tell_us: node time of the next message about what this peer waits for. */

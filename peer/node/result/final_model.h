@@ -1,12 +1,14 @@
 /* peer/node/result/final_model.h -- stores the final model, and tries again if the write fails.
  *
- *   state     event                                              next state
- *   --------  -------------------------------------------------  ----------------------------------
- *   pending   KEPT: stored                                       stored: record FINISHED
- *   pending   KEPT: not stored                                   pending: effect write_model again
- *                                                                after 1, 2, 4, 8, 10, 10, ... s
- *   stored    final_model_reopen(): attempt aborted              pending: record TRAINED
- *   pending   KEPT: not stored, --quorum-timeout has passed      lost: record FAILED
+ * The final model has one of three states, and the record of this peer shows which:
+ *
+ *   - `pending`: the model is not stored yet. If the event KEPT says that it is stored, the state
+ *     becomes `stored` and the record FINISHED. If KEPT says that the write failed, the effect
+ *     write_model is repeated after 1, 2, 4, 8, 10, 10, ... s. If the write still fails after
+ *     --quorum-timeout, the state becomes `lost` and the record FAILED.
+ *   - `stored`: if the attempt of the finish protocol is aborted (final_model_reopen()), the state
+ *     becomes `pending` and the record TRAINED.
+ *   - `lost`: the model could not be stored.
  *
  * With the event KEPT the driver reports whether the model is stored. The effect write_model of the
  * last job causes the first KEPT. The time limit begins with the first failed write, and the last

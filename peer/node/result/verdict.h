@@ -1,8 +1,9 @@
 /* peer/node/result/verdict.h -- decides how a run ended: turns facts into a kind, a sentence and an
  * exit code.
  *
- * The first row that applies decides. A peer judges by what it knows: its consensus distance is an
- * estimate, and dead members are those of which it has heard. `hearsay local` and `hearsay sim`
+ * Each row of this table shows a fact, the kind of verdict and the exit code that follow from it.
+ * The first row whose fact holds decides. A peer judges by what it knows: its consensus distance is
+ * an estimate, and dead members are those of which it has heard. `hearsay local` and `hearsay sim`
  * start all peers, and compute the distance from the models themselves.
  *
  *   fact                                                 kind             exit code

@@ -196,18 +196,20 @@ static const struct link *holder(const struct sessions *s, const struct record *
     return NULL;
 }
 
-/* Returns the wall-clock time in milliseconds at which the process of record r started. The
- * incarnation begins with this time. A process that has met a second process with its identity has
- * raised its incarnation above that of the second process, and states its age at that time. */
+/* Returns the wall-clock time in milliseconds at which the process of record r started. Usually
+ * this is the incarnation, because a process begins with its start time as incarnation. A process
+ * that has met a second process with its identity has raised its incarnation above that of the
+ * second one. Its record then contains its age, and the start time is the incarnation minus the
+ * age. */
 static uint64_t started_ms(const struct record *r)
 {
     bool raised = r->over != 0 && r->age_ms <= r->incarnation;
     return raised ? r->incarnation - r->age_ms : r->incarnation;
 }
 
-/* Returns the record of the member that started later. If both members started at the
- * same time, returns the record with the greater id. All peers choose the same record, because
- * incarnations and ages are signed. */
+/* Returns the record of the member that started later. If both members started at the same time,
+ * returns the record with the greater id. Start times follow from the signed incarnations and ages
+ * in the records, so all peers choose the same record. */
 static const struct record *later(const struct record *a, const struct record *b)
 {
     uint64_t x = started_ms(a), y = started_ms(b);
@@ -216,10 +218,10 @@ static const struct record *later(const struct record *a, const struct record *b
     return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
 }
 
-/* Returns the id of the live member that has the name in record r and started earlier than the peer
- * of r, or NULL. If the holder of the name started later, the peer of r is admitted, and after
- * DUPLICATE_NAME_US the holder is refused. If this peer is the later holder, the peer of r refuses
- * it at once. */
+/* Returns the id of the live member that holds the name in record r, if that member started earlier
+ * than the peer of r. Otherwise returns NULL, and the peer of r is admitted. A holder that started
+ * later is refused after DUPLICATE_NAME_US. If that holder is this peer, the peer of r refuses it
+ * at once. */
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members), *held = NULL;

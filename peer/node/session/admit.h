@@ -2,16 +2,15 @@
  *
  * The driver provides an allow-list of identities with the event NODE_ADMIT. Before the first list,
  * every holder of the cluster key is admitted. A certificate (struct certificate) admits a member
- * that is not on the list. The first row that applies decides:
+ * that is not on the list. The first case that applies decides:
  *
- *     the identity is on the list, or is this peer's own     admitted
- *     the record has no certificate                          REFUSED_UNLISTED
- *     the issuer of the certificate is not on the list       REFUSED_ISSUER
- *     the table has this record's certificate already        admitted
- *     a signature of the certificate is invalid              REFUSED_FORGED
- *     the certificate has expired, and the member itself     REFUSED_EXPIRED
- *       has sent it in a HELLO
- *     otherwise                                              admitted
+ *   - The identity is on the list, or is this peer's own: admitted.
+ *   - The record has no certificate: REFUSED_UNLISTED.
+ *   - The issuer of the certificate is not on the list: REFUSED_ISSUER.
+ *   - The table has this record's certificate already: admitted.
+ *   - A signature of the certificate is invalid: REFUSED_FORGED.
+ *   - The certificate has expired, and the member itself has sent it in a HELLO: REFUSED_EXPIRED.
+ *   - Otherwise: admitted.
  *
  * The expiry of a certificate is therefore checked only when its owner contacts a member for the
  * first time. After that members forward the record, and its receivers do not check the expiry.

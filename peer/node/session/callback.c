@@ -124,8 +124,9 @@ static void works(struct sessions *s, struct link *l, const char *address)
     send_result(s, l, address, NODE_WHY_UNKNOWN);
 }
 
-/* Returns whether the reason of a failed call shows that the address does not work. The reasons
- * "the call could not be made" and "the peer is busy" do not show this. */
+/* Returns whether the reason of a failed call shows that the address does not work. Three reasons
+ * do not show this: the call could not be made, or the peer was too busy to answer (NODE_WHY_MUTE)
+ * or to finish the handshake in time (NODE_WHY_SLOW). */
 static bool tells(enum node_why why)
 {
     return why != NODE_WHY_UNKNOWN && why != NODE_WHY_MUTE && why != NODE_WHY_SLOW;

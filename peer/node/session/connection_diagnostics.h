@@ -5,12 +5,11 @@
  * that fail for the same reason share one warning. The warning is repeated after 10 s, 20 s, 40 s,
  * and so on up to 10 min. The state of this peer determines which failures are printed:
  *
- *   this peer             printed failures
- *   has a session         only those that a user must fix: another cluster key, another protocol
- *                         version, a program that is not hearsay
- *   has no session        all
- *   is refused by others  all, except that a peer ends the session at once: the refusing peer has
- *                         sent the reason, which was printed (admit.c)
+ *   - If this peer has a session: only failures that a user must fix (another cluster key, another
+ *     protocol version, a program that is not hearsay).
+ *   - If this peer has no session: all failures.
+ *   - If other peers refuse this peer: all failures, except sessions that a peer ends at once. The
+ *     refusing peer has sent the reason, which was printed (admit.c).
  *
  * A wrong key or program is printed after two consecutive failures, because a correct peer also
  * closes the connection if it is ending or has no free session. The failures that only a peer

@@ -1,17 +1,14 @@
 /* peer/node/session/dial.c -- decides which addresses this peer dials, and when.
  *
- *   destination       selection                               interval between two dials
- *   bootstrap names   all addresses of each name, except      BOOTSTRAP_US (30 s), or
- *                     those of connected members              BOOTSTRAP_ALONE_US (2 s) while this
- *                                                             peer has no session
- *   contacts          members that the node wants a session   REDIAL_MIN_US (0.1 s), doubled up to
- *                     with, by sessions_call()                REDIAL_MAX_US (5 s)
- *   dead members      one at a time, at random                DEAD_REDIAL_US (30 s)
- *   dead and finished  one at a time, in turn                 DEAD_REDIAL_ALONE_US (2 s) on
- *   members, if this                                          average
- *   peer has no session,
- *   or was cut off or
- *   paused
+ * This peer dials four kinds of destinations:
+ *
+ *   - Bootstrap names: all addresses of each name, except those of connected members. The interval
+ *     is BOOTSTRAP_US (30 s), or BOOTSTRAP_ALONE_US (2 s) while this peer has no session.
+ *   - Contacts, the members with which the node wants a session (sessions_call()): the interval
+ *     begins at REDIAL_MIN_US (0.1 s) and doubles up to REDIAL_MAX_US (5 s).
+ *   - Dead members: one at a time, at random, every DEAD_REDIAL_US (30 s).
+ *   - Dead and finished members, if this peer has no session, or was cut off or paused: one at a
+ *     time, in turn, every DEAD_REDIAL_ALONE_US (2 s) on average.
  *
  * All of them are dialled for the whole run, so that a network partition of any length heals. The
  * intervals vary at random by 20 %. The interval of 2 s for dead members varies from 0 to 8 s.

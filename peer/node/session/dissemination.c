@@ -1,11 +1,12 @@
 /* peer/node/session/dissemination.c -- membership gossip: sends records, accusations and
  * endorsements.
  *
- *   what                    to which sessions              when                    limit
- *   whole member table      a new session, or a random     after HELLO, and every  SESSIONS_PIECE
- *                           one for anti-entropy           ANTI_ENTROPY_US (10 s)  per tick
- *   changes of the table    all, without records that      after each step         SESSIONS_NEWS
- *                           the other end already knows                            per tick
+ * Two kinds of transfers are made:
+ *
+ *   - The whole member table is sent to a new session after HELLO, and to a random session every
+ *     ANTI_ENTROPY_US (10 s), at most SESSIONS_PIECE records per tick.
+ *   - Changes of the table are sent to all sessions after each step, at most SESSIONS_NEWS per
+ *     tick. Records that the other end already knows are left out.
  *
  * The member table tracks which records the other end of each session knows (members_listener()).
  */

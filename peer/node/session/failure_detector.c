@@ -5,17 +5,17 @@
  * (gossip/members/monitor_rings.h). It keeps a session with each of them and expects the heartbeats
  * of this session. The states of a monitored member (struct contact):
  *
- *    state      meaning                                    next state
- *    heard      heard within the last 2 s                  silent for 2 s            -> probed
- *    probed     three other members were asked (PROBE)     one has heard it (HEARD)  -> heard
- *                                                          silent for 3 s, and no
- *                                                          HEARD within 1 s          -> accused
- *    accused    an accusation is in the member table       the member refutes it     -> spared
- *    spared     no accusation for 5 s, 10 s, ... 60 s      the time has passed       -> probed
+ *   - heard: the member was heard within the last 2 s. After 2 s of silence it is probed.
+ *   - probed: three other members were asked (PROBE). If one of them has heard the member (HEARD),
+ *     the state is heard again. After 3 s of silence, and no HEARD within 1 s, the member is
+ *     accused.
+ *   - accused: an accusation is in the member table. If the member refutes it, the member is
+ *     spared.
+ *   - spared: there is no new accusation for 5 s, 10 s, ... 60 s. Then the member is probed.
  *
  * In each state, a session with the member that is not silent leads back to `heard`.
  *
- * Two rules differ from this table:
+ * Two rules differ from this list:
  *
  *   - A monitored member is probed at once and accused after 1 s, if it refuses two dials in a row
  *     and has had no session with this peer yet. Several dead members that follow one another on a
@@ -54,8 +54,9 @@ enum {
 /* ---- which members are monitored ---- */
 
 /* Returns for how long a newly monitored member counts as silent already, in microseconds. If
- * several members are suspect, this member may have failed with them, so it gets less time to prove
- * that it is alive. Its successors on the monitor ring are only monitored after it is suspect. */
+ * several members are suspect, the new one may have failed with them, so it is given less time to
+ * prove that it is alive. This speeds up the search for failed members, because the next member on
+ * the monitor ring is monitored only after this one is suspect. */
 static int64_t head_start_us(uint32_t n_suspects)
 {
     MARK_IF(n_suspects > MANY, "failure_detector: many suspects");
@@ -189,9 +190,9 @@ static void listen(struct sessions *s, struct contact *c)
 {
     const struct link *l = sessions_to(s, c->id);
     if (l == NULL) {
-        /* Usually the peer with the greater id waits before it dials. This peer does not wait
-         * (lost_us is 0), because the member may not know that it is monitored, and may never
-         * dial. */
+        /* If a session is lost, usually the peer with the greater id waits before it dials. This
+         * peer does not wait: it passes 0 as the time of the loss. The member may not know that it
+         * is monitored, and may never dial. */
         if (c->watched && !c->wanted && s->env->now_us >= c->call_us)
             sessions_call(s, c->id, 0);
         return;
@@ -223,9 +224,9 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
 }
 
 /* Called when this peer refuses a session with a member, or a member refuses one with this peer.
- * Without a session, such refusals, at least one per REFUSAL_VALID_US, are the only proof that the
- * member is alive. If they did not count, this peer would accuse the member, which could then be
- * declared dead although it runs. */
+ * Without a session, a refusal is the only proof that the member is alive. If refusals did not
+ * count, this peer would accuse the member, which could then be declared dead although it runs. A
+ * refusal counts for REFUSAL_VALID_US. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -298,9 +299,10 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* Returns for how long all dead and finished members have refused dials. These members count as
- * refusing if the number of consecutive refused dials is at least the number of these members. A
- * dial that times out or succeeds starts the count again. */
+/* Returns for how long the hosts of all dead and finished members have refused this peer's dials,
+ * in microseconds. 0: they have not. These n members are dialled in turn, so all have refused if at
+ * least n consecutive dials were refused. A dial that times out or succeeds starts the count
+ * again. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -322,8 +324,9 @@ enum sessions_away sessions_deserted(const struct sessions *s)
 
 /* ---- two members with one name ---- */
 
-/* Returns whether the member is alive and has not ended its run. A member that has ended its run
- * is not accused of silence, so it may be ALIVE in the table after its process has exited. */
+/* Returns whether the member is alive and has not ended its run. The state ALIVE alone is not
+ * enough: a member that has ended its run is not accused of silence, so it may stay ALIVE in the
+ * table after its process has exited. */
 static bool works(const struct member *m)
 {
     return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
@@ -375,8 +378,9 @@ static void look_for_twins(struct sessions *s)
     assert(s->twins.since_us <= s->twins.seen_us && s->twins.seen_us <= s->env->now_us);
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
-    /* The member table contains no two live members with the same name now. The pair found earlier
-     * is kept for SILENT_US, because one of its members may be suspect only for a moment. */
+    /* Members with the same name were found earlier (twins.pair), but the table now contains no two
+     * live ones. The pair is kept for SILENT_US, because one of its members may be suspect only for
+     * a moment. */
     if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
         return;
     s->twins.seen_us = s->env->now_us;

@@ -46,9 +46,9 @@ static void say_cloned(struct sessions *s, const char *which)
 }
 
 /* Stores the time at which a record of another process with this peer's identity arrived on session
- * `l`. A third peer that prefers the other process sends this record and then hangs up
+ * `l`. A peer that keeps its session with the other process sends this record and then hangs up
  * (is_duplicate()). The record alone proves nothing, because an earlier process of this peer may
- * have signed it. The hang-up right after the record is evidence (handshake_lost()). */
+ * have signed it. Only a hang-up right after the record is evidence (handshake_lost()). */
 static void note_other(struct sessions *s, struct link *l, const struct record *r,
                        enum members_verdict verdict)
 {
@@ -61,8 +61,8 @@ static void note_other(struct sessions *s, struct link *l, const struct record *
 void handshake_lost(struct sessions *s, const struct link *l)
 {
     assert(!l->used);
-    /* If the other end prefers another process with this identity, it sends the record of that
-     * process and hangs up immediately after it (is_duplicate()). */
+    /* If the other end keeps its session with another process of this identity, it sends the record
+     * of that process and hangs up immediately afterwards (is_duplicate()). */
     if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
         say_cloned(
             s, " and talks to the same peers: the process that started last is expected to exit");
@@ -90,9 +90,10 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     if (verdict == MEMBERS_CLONED)
         say_cloned(s, " and started later: the other process is expected to exit");
     if (verdict == MEMBERS_CLONE) {
-        /* No LEFT record is sent, because it would also remove the other process from the cluster.
-         * sessions_news() sends this process's own record, so that the other process learns that
-         * this process exists. */
+        /* This process exits, because another process with its identity started earlier. No LEFT
+         * record is sent, because it would remove the other process from the cluster, too.
+         * sessions_news() sends this process's own record, so that the other process learns of this
+         * process. */
         env_note(v, NOTE_ERROR,
                  "another process uses this peer's identity and started earlier: this process "
                  "exits (was its directory copied?)");
@@ -102,9 +103,10 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     return verdict;
 }
 
-/* Handles the record of a member that returns after it was dropped from the table. Other members
- * keep tombstones, which reject the member's current incarnation. This peer therefore accuses the
- * member, which then refutes the accusation with a higher incarnation (members_revive()). */
+/* Handles the record of a member that returns after this peer has dropped it from the table. Other
+ * members may keep a tombstone of the member, which makes them reject its current incarnation. This
+ * peer therefore accuses the member. The member refutes the accusation with a higher incarnation,
+ * which all members accept (members_revive()). */
 static void revive(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;

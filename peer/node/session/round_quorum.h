@@ -5,20 +5,20 @@
  * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
  * believes a claim only as far as other peers confirm it:
  *
- *   known peers                    believed round count
- *   2 or more open edges           the largest that more than half of the neighbours reach; of two
- *                                  neighbours, the smaller one
- *   2 or more sessions             the same for all members with a session, each extrapolated by
- *                                  its own speed since its last message
- *   1 session and 1 open edge      the largest that the neighbour can have reached in the longest
- *                                  silence between both, at FASTER times this peer's own speed
+ *   - With 2 or more open edges: the largest round count that more than half of the neighbours
+ *     reach. With exactly two neighbours this is the smaller one of their counts.
+ *   - With 2 or more sessions: the largest round count that more than half of the members with a
+ *     session reach. The count of each member is extrapolated by the member's speed since its last
+ *     message.
+ *   - With 1 session and 1 open edge: the largest round count that the neighbour can have reached
+ *     during the longest silence between both, at FASTER times this peer's own speed.
  *
- * If several rows apply, the largest of their round counts is believed. If a neighbour claims more,
- * round_quorum_look() replaces its claim before the schedule sees it. The new value is the believed
- * round count or, if that is within the lead of lock step (schedule_lead()), this peer's own. This
- * peer then neither waits for the neighbour nor skips to its round count. False claims of fewer
- * than half of the neighbours and sessions thus have no effect. Peers that were cut off from the
- * run still catch up with it, because they hear most of the other peers.
+ * If several cases apply, the largest of their round counts is believed. If a neighbour claims
+ * more, round_quorum_look() replaces its claim before the schedule sees it. The new value is the
+ * believed round count or, if that is within the lead of lock step (schedule_lead()), this peer's
+ * own. This peer then neither waits for the neighbour nor skips to its round count. False claims of
+ * fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off from
+ * the run still catch up with it, because they hear most of the other peers.
  *
  * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
  * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
@@ -61,8 +61,8 @@ struct round_quorum
      * allows. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
-    /* While `far` is true: largest round count that the neighbour can have reached since near_us,
-     * when it was last not too far ahead. */
+    /* While `far` is true: largest round count that the neighbour can have reached. The neighbour
+     * can have got ahead only since near_us, the last time at which it was not too far ahead. */
     uint64_t most;
 };
 

@@ -359,12 +359,12 @@ static void tell_of(struct sessions *s, const struct link *l, const struct recor
  * and closes one of them. Returns whether it has closed `l`. `r`: the record in the HELLO on `l`.
  * Both ends must keep the same session:
  *
- *   case                                                       session that is kept
- *   no message on the older session for SILENT_US              the new one
- *   same process, dialled in opposite directions               the one that the smaller id dialled
- *   same process, dialled in the same direction                the new one
- *   another process, its incarnation below the one known       the older one
- *   another process otherwise                                  the new one
+ *   - No message arrived on the older session for SILENT_US: the new session is kept.
+ *   - Same process, dialled in opposite directions: the session that the smaller id dialled is
+ *     kept.
+ *   - Same process, dialled in the same direction: the new session is kept.
+ *   - Another process, whose incarnation is below the known one: the older session is kept.
+ *   - Another process otherwise: the new session is kept.
  *
  * A process that dials a second time has lost its first session, even if this peer has not noticed
  * that (sessions_up()). */
@@ -438,8 +438,9 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. If so, a sender whose different run has not
- * started must give up that run, even if this peer dialled the session. */
+/* Returns whether a connected peer has this peer's run. If so, this peer refuses a HELLO with a run
+ * that contradicts the user's flags and has not started. Without such a connected peer, this peer
+ * leaves and ends. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -518,8 +519,8 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->boot = h->record.boot;
     say_round(l, h->round, s->env->now_us);
     if (l->started != h->has_started)
-        /* The previous report is from before the start of the run, or is about another run, so no
-         * speed can be computed from it. */
+        /* has_started has changed, so the previous report of the round is from before the start of
+         * the run, or is about another run. No speed can be computed from it. */
         l->before_us = 0;
     l->started = h->has_started;
     handshake_met(s, l);

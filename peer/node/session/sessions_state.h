@@ -18,12 +18,12 @@ enum {
 
 enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Value of told[].why for a peer of another run. sessions.c refuses such a peer, and told[]
-     * only limits the warnings about it. */
+    /* Value of told[].why (reason of a printed refusal) for a peer of another run. sessions.c
+     * refuses such a peer. Its entry in told[] only limits how often the warning is printed. */
     ADMIT_OTHER_RUN = -1,
-    /* Value of told[].why for an observer. A peer that is about to join asks for the run as an
-     * observer first. The warning about the observer contains no name, so it must not suppress the
-     * later warning about the member. */
+    /* Value of told[].why (reason of a printed refusal) for an observer. A peer that is about to
+     * join first asks for the run as an observer. The warning about the observer contains no name.
+     * With a reason of its own it does not suppress the later warning about the member. */
     ADMIT_OBSERVER = -2
 };
 
@@ -307,8 +307,9 @@ void dissemination_tell_all(struct sessions *s, struct link *l);
 /* Continues the transfers of the member table, and allows SESSIONS_NEWS more membership changes to
  * be forwarded. */
 void dissemination_tick(struct sessions *s);
-/* These two functions call members_listener() and members_heard() for the session `l`. The member
- * table tracks which records the other end of each session knows. */
+/* dissemination_listens() calls members_listener() for session `l`, and dissemination_heard() calls
+ * members_heard(). The member table thus tracks which records the other end of each session
+ * knows. */
 void dissemination_listens(struct sessions *s, const struct link *l, bool member);
 void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
 
@@ -338,8 +339,9 @@ void dial_tick_seeds(struct sessions *s);
 void dial_tick_dead(struct sessions *s);
 /* Returns the contact (member with which this peer wants a session) that has this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
-/* Adds member `id` as a contact that is neither wanted nor watched yet. Returns NULL if memory is
- * exhausted. Makes pointers to other contacts invalid. */
+/* Adds member `id` to the contacts (members with which this peer wants a session), with `wanted`
+ * and `watched` false. Returns NULL if memory is exhausted. Makes pointers to other contacts
+ * invalid. */
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
 /* Removes contacts (members with which this peer wants a session) for which neither `wanted` nor
  * `watched` is true. Makes pointers to contacts invalid. */

@@ -1,25 +1,20 @@
 /* peer/node/step/waits.h -- stores the neighbour for which the schedule waits, and the rules of
  * node_wait().
  *
- * node_wait() tells drivers what this peer waits for. The first row of the phase that applies
- * decides:
+ * node_wait() tells drivers what this peer waits for. The result depends on the phase, and in each
+ * phase the first condition that holds decides.
  *
- *   phase       condition                                          result
- *   joining     no run is known                                    NODE_WAITS_RUN
- *               the checkpoint to resume from is not decided       NODE_WAITS_RESUME
- *               the run has not begun, fewer than --min-peers      NODE_WAITS_MEMBERS
- *               no model                                           NODE_WAITS_MODEL
- *               otherwise                                          NODE_WAITS_EDGES
- *   training,   below the quorum, even while a job runs            NODE_WAITS_QUORUM
- *   consensus   a checkpoint has to be on disk                     NODE_WAITS_DISK
- *               the round protocol waits for a member              NODE_WAITS_NEIGHBOUR
- *               the last decision was to wait for a neighbour      NODE_WAITS_NEIGHBOUR
- *               no neighbour is left (schedule_decision.stranded)  NODE_WAITS_OTHERS
- *               otherwise, for example while a job runs            NODE_WAITS_NOTHING
- *   finishing   the last job runs                                  NODE_WAITS_NOTHING
- *               the final model has to be on disk                  NODE_WAITS_DISK
- *               otherwise                                          NODE_WAITS_OTHERS
- *   left                                                           NODE_WAITS_NOTHING
+ *   - Joining: NODE_WAITS_RUN if no run is known. NODE_WAITS_RESUME if the checkpoint to resume
+ *     from is not decided. NODE_WAITS_MEMBERS if the run has not begun and fewer than --min-peers
+ *     are present. NODE_WAITS_MODEL if there is no model. Otherwise NODE_WAITS_EDGES.
+ *   - Training and consensus phase: NODE_WAITS_QUORUM below the quorum, even while a job runs.
+ *     NODE_WAITS_DISK if a checkpoint has to be on disk. NODE_WAITS_NEIGHBOUR if the round protocol
+ *     waits for a member, or the last decision was to wait for a neighbour. NODE_WAITS_OTHERS if no
+ *     neighbour is left (schedule_decision.stranded). Otherwise NODE_WAITS_NOTHING, for example
+ *     while a job runs.
+ *   - Finishing: NODE_WAITS_NOTHING while the last job runs. NODE_WAITS_DISK if the final model has
+ *     to be on disk. Otherwise NODE_WAITS_OTHERS.
+ *   - Left: NODE_WAITS_NOTHING.
  */
 #ifndef PEER_NODE_STEP_WAITS_H
 #define PEER_NODE_STEP_WAITS_H
