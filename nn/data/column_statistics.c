@@ -281,9 +281,9 @@ static double largest(struct pool *p)
     return nth(p, p->n, p->n - 1 - p->liars);
 }
 
-/* Returns a limit for the number of rows with which one member counts: COLUMN_STATISTICS_WEIGHT
- * times the median number of rows. With two members the smaller number counts as the median, so
- * neither member can raise the limit alone. */
+/* Returns the largest number of rows with which one member counts in pooled statistics:
+ * COLUMN_STATISTICS_WEIGHT times the median of the members' numbers of rows. With two members the
+ * smaller number counts as the median, so neither member can raise the limit alone. */
 static double most_rows(struct pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -398,8 +398,8 @@ static int pool_column(struct pool *p, size_t i, double most, struct column *c,
     if (c->form == COLUMN_CATEGORIES) {
         int err = pool_categories(p, i, p->liars, c);
         /* If no category is reported by more than `liars` members (the number that may report false
-         * values), the categories of all members are used. Otherwise the column would have no
-         * category. */
+         * values), the column would have no category. The categories of all members are used
+         * instead. */
         if (err == 0 && !c->hashed && c->n_categories == 0) {
             free(c->category);
             err = pool_categories(p, i, 0, c);

@@ -14,9 +14,10 @@
  * distances from the mean, minimum and maximum. For a column of categories, a peer sends the hashes
  * of the categories. For both, a peer sends the number of gaps.
  *
- * `liars` is the number of members that may report false values. Effect of a false value for ...
+ * `liars` is the number of members that may report false values. The table shows what a false value
+ * can change if all members are trusted, and if some are not:
  *
- *                      with `liars` = 0 (all are trusted)    with `liars` > 0
+ *                      with `liars` = 0                      with `liars` > 0
  *   rows               the weight is limited to              none: each member has the same weight
  *                      COLUMN_STATISTICS_WEIGHT times the median
  *                      row count

@@ -136,9 +136,10 @@ static double shortest(double v)
     return strtod(text, NULL);
 }
 
-/* Computes mean and scale of one column from its moments. If all numbers are equal, their inputs
- * become 0. Other peers may have different numbers in this column, so the scale is still chosen
- * such that the other peers' numbers do not dominate the other columns. */
+/* Computes mean and scale of one column from its moments. If all numbers are equal, standardisation
+ * makes their inputs 0 with any scale. But other peers may have different numbers in this column.
+ * The scale is therefore the largest absolute value, and at least 1, so that this column does not
+ * dominate the other columns of these peers. */
 static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
     double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
@@ -200,8 +201,9 @@ void columns_settle(struct columns *c, const struct column_moments *of)
             settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
-/* Converts a stored number to a model input. The difference of offset and mean is exact to the last
- * digits of a double, because the two are close to each other. */
+/* Converts a stored number (the cell's value minus c->offset) to a model input. The difference of
+ * offset and mean is computed in double with almost no rounding error, because the two are close to
+ * each other. */
 static float scaled(const struct column *c, enum columns_scale scale, float kept)
 {
     double mean = c->mean, v = (double)kept;

@@ -270,7 +270,8 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
 
 /* Chooses the decimal mark of a column that can be read both with points and with commas as marks,
  * with different values. Returns 0 if nothing decides. `points` and `commas` say which marks other
- * columns need.
+ * columns need. The table shows the mark that follows from these marks, from the separator between
+ * cells, and from the points and commas in the column itself:
  *
  *   other columns need      separator   column has         decimal mark
  *   one mark                any         any                that one

@@ -36,7 +36,8 @@ __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, co
 }
 
 /* Adds a hint to the error message of a refused cell, if one of the reader's assumptions may be
- * wrong. Adds no hint if a run or the training set determines the layout of the data.
+ * wrong. Adds no hint if a run or the training set determines the layout of the data. The table
+ * lists the assumptions, the refused cells that make each of them doubtful, and the hints:
  *
  *   assumption                          cell that is refused        hint
  *   the last column is the label        a cell of that column       another one may be the label

@@ -60,9 +60,9 @@ struct table
     bool words;
     size_t n_rows;
     /* Used only if `columns` is NULL: all numbers must then have a point as decimal mark.
-     * point_seen: some cell can only be read with a decimal point. `unclear`: the first cell
-     * whose point may also separate thousands. `unclear_at`: the record of that cell. Files with
-     * commas between cells have no such cell, because their points are always decimal points. */
+     * point_seen: some cell can only be read with a decimal point. `unclear`: the first cell whose
+     * point may also separate thousands. `unclear_at`: the record of that cell. If the separator
+     * between cells is a comma, all points are decimal points, and none of these fields is set. */
     bool point_seen;
     struct cells_cell unclear;
     struct cells unclear_at;

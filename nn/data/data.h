@@ -116,8 +116,9 @@ struct data_request
      * is all rows, and the training set is empty. `labels` of a test set without labels is NULL. */
     bool bare;
     /* Training files of the model to evaluate. NULL: the data are for training, or the files are
-     * not known. Used only if the spec does not say which samples to hold out. All samples are then
-     * the test set if the files are not the training files, or if training held out no sample. */
+     * not known. Has an effect only if the spec does not say which samples to hold out. If the
+     * files of the spec are not the training files, or if no sample was held out in training, all
+     * samples are the test set. Otherwise the same share as in training is held out. */
     const struct data_trained *trained;
     /* Called every few MiB while files are read. May be NULL. `done`: bytes on disk that were read
      * so far. `total`: all bytes on disk. */

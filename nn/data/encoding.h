@@ -1,4 +1,5 @@
 /* nn/data/encoding.h -- converts text files to UTF-8 with newlines as line ends.
+ * The table shows what can be found in a file, and how such a file is converted:
  *
  *   found                                              conversion
  *   a byte order mark of UTF-16, or NUL bytes as in    from UTF-16
@@ -25,8 +26,8 @@ extern const char *const encoding_name[ENCODINGS];
  * three times the size as additional memory. */
 __attribute__((warn_unused_result)) int encoding_normalise(uint8_t **bytes, size_t *n, bool any);
 
-/* Returns whether encoding_normalise() would change the bytes if it is called with `any`, that is,
- * if bytes that are not UTF-8 are kept. */
+/* Returns whether encoding_normalise() would change the bytes if its argument `any` were true, so
+ * that bytes that are not UTF-8 are kept. */
 bool encoding_is_odd(const uint8_t *bytes, size_t n);
 
 #endif

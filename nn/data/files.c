@@ -223,8 +223,9 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
-/* Returns whether a file belongs to the list that *arg selects. *arg true: the files whose names
- * say that they are held out. *arg false: all other files. */
+/* Returns whether a file belongs to the list that *arg selects. If *arg is true, these are the
+ * files whose names say that they are held out (such as test.csv). If *arg is false, these are all
+ * other files. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
@@ -240,8 +241,8 @@ enum look {
     LOOK_NAMED
 };
 
-/* Reads the first bytes of a file, at most FILES_HEAD, and sets *look to the result of comparing
- * them with the format. */
+/* Reads the first bytes of a file, at most FILES_HEAD. Sets *look to whether the file begins like
+ * the format `f`, begins differently or is empty. */
 static int look_at(const char *path, const struct data_format *f, enum look *look,
                    char error[DATA_ERROR_MAX])
 {
@@ -465,8 +466,8 @@ static int find_at_path(struct files *f, const char *path, const struct data_for
                                    : take_one_file(f, path, format, error);
 }
 
-/* Finds the files of test=. If test= is a directory that has files named as held out, it is a whole
- * data set, so its other files are not used. */
+/* Finds the files of test=. If test= is a directory that has files named as held out (such as
+ * test.csv), the directory is a whole data set. Its other files are then not used. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int err = find_at_path(test, s->test, s->format, false, error);

@@ -385,9 +385,9 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
-/* Returns the family to use when a kind of family f is compared with another kind. open_beside: the
- * other kind is open, such as "idx". mnist then counts as idx, because the files of MNIST are IDX
- * files. */
+/* Returns the family of kinds with which a kind of family f is compared. If the other kind is open,
+ * such as "idx" (`open_beside`), mnist counts as idx, because the files of MNIST are IDX files.
+ * Otherwise this is f. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

@@ -1,5 +1,5 @@
 /* nn/data/kind.h -- canonical kinds: the short text in a run description that says what the data
- * are.
+ * are. Examples, with the meaning of their parts:
  *
  *   glyphs  mnist  cifar10  cifar100     the name alone determines everything
  *   idx/1x28x28/10/0.2860~0.3530         images: channels x height x width/classes/mean~deviation

@@ -37,9 +37,9 @@ struct labels; /* The labels that were recorded for one set of rows. Opaque. */
 
 /* Returns an object without recorded labels, or NULL if memory is short. If `k` is a fixed kind of
  * data (nn/data/kind.h), it determines the scheme. If `k` is NULL or an open kind (such as "csv"),
- * the labels determine the scheme. `names`: the list of names for a kind with LABELS_NAMES, which
- * must have the kind's hash; NULL if not known. `words`: the labels of an open kind may be
- * names. */
+ * the labels determine the scheme. `names`: for a kind with LABELS_NAMES, the list of names, whose
+ * hash must be the one in the kind; NULL if the list is not known. `words`: true if the labels of
+ * an open kind may be names. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 

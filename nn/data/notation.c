@@ -76,8 +76,9 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Returns the length of the unit at p, or 0 if there is none. n: bytes left at p. `behind`: the
- * unit follows the number. `apart`: a space separates number and unit. */
+/* Returns the length of the unit at p, or 0 if there is none. n: bytes left at p. `behind`: true if
+ * the unit follows the number, false if it precedes the number. `apart`: true if a space separates
+ * number and unit. */
 static size_t unit_at(const char *p, size_t n, bool behind, bool apart)
 {
     size_t best = 0;
@@ -160,9 +161,9 @@ static bool reads(const char *body, char mark, char group)
     for (size_t i = 0; i < n; i++)
         n_digits += digit(body[i]);
     if (body[n] != '\0')
-        /* A number with an exponent must have only digits before its decimal mark. The mark does
-         * not occur among these digits, so with the mark as thousands separator grouped() accepts
-         * digits only. */
+        /* A number with an exponent must have only digits before its decimal mark. With `mark` as
+         * the thousands separator, grouped() accepts digits only, because `mark` does not occur
+         * before the decimal mark. */
         group = mark;
     return n_digits > 0 && (whole == 0 || grouped(body, whole, group));
 }

@@ -431,8 +431,8 @@ static void match_order(const struct match *m, size_t label)
 }
 
 /* Checks that the column names found in the header, put into the schema's order, have the schema's
- * hash. If so, the schema takes these names. Exception: the schema does not take the names if it
- * has a label and the rows below the header have none. */
+ * hash. If so, the schema takes these names. Exception: the schema stays unchanged if the schema
+ * has a label and the rows of the file have none. */
 static int learn(struct schema *s, const struct match *m, size_t n, size_t label)
 {
     struct schema learnt = {0};
@@ -491,8 +491,9 @@ static int describe(const struct match *m, size_t n, struct schema_found *f)
     return 0;
 }
 
-/* Returns the column of the header that is left over when the n columns of the schema are matched.
- * SIZE_MAX: there is no such column, or there are several. */
+/* Matches the n columns of the schema to the header. Returns the only column of the header that
+ * matches none of them. SIZE_MAX: there is no such column, there are several, or memory is
+ * short. */
 static size_t find_left(const struct match *m, size_t n)
 {
     size_t left = SIZE_MAX;

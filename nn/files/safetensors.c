@@ -115,9 +115,9 @@ static const struct segment *find_segment(const struct segment *s, size_t n, con
     return NULL;
 }
 
-/* Refuses a tensor that the model does not have. The error message suggests the most similar name
- * and lists the names of the model, as far as there is room. If the text after a dot in the name is
- * a name of the model, that is suggested ("fc.bias" for "module.fc.bias"). */
+/* Refuses a tensor that the model does not have. The error message lists the names of the model, as
+ * far as there is room, and suggests the most similar name. If a part of the tensor's name after a
+ * dot is a name of the model, the message suggests this part ("fc.bias" for "module.fc.bias"). */
 static int refuse_name(const char *name, const struct segment *s, size_t n, const char *path,
                        char error[FILE_ERROR_MAX])
 {

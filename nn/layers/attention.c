@@ -259,8 +259,9 @@ static void softmax_backward(const struct head *h, const struct block *b, const 
     }
 }
 
-/* Backward pass of one block: computes the gradient d = p^T a of the keys or values, from
- * p[rows][keys] and a[rows][h->d]. `add`: adds the result to d instead. */
+/* Backward pass of one block of scores: computes d = p^T a from p[rows][keys] and a[rows][h->d].
+ * For the gradient d of the keys, p is the gradient of the scores and a is q. For the gradient d of
+ * the values, p is the attention weights and a is d_out. `add`: adds the result to d. */
 static void keys_backward(const struct head *h, const struct block *b, const float *p,
                           const float *a, size_t a_stride, float *d, bool add)
 {

@@ -3,7 +3,8 @@
  * Convolutions that winograd_fits() accepts are computed by nn/layers/winograd.c. This file
  * computes all others as matrix products. One factor is the input map itself, without a copy. The
  * kernel at one output position covers `kernel` runs of kernel * c consecutive floats, one run per
- * row of the map. The runs of the next position start stride * c floats further.
+ * row of the map. The runs of the next position start stride * c floats further. The drawing shows
+ * the runs of one position in brackets:
  *
  *   frame [ph][pw][c]: a map with its padding       a row of the output
  *      . [. . .] . . .    k = kernel * c,           [ow][o]

@@ -111,8 +111,9 @@ static size_t whole_panels(size_t cols)
     return (cols + PANEL - 1) / PANEL * PANEL;
 }
 
-/* Returns the number of floats of `panels`, enough for the forward and the backward pass. The
- * backward pass needs more, because its panels are padded to more columns. */
+/* Returns the size in floats of `panels`, the copy of weight_hh in panels of columns. The size is
+ * enough for the forward and the backward pass. The backward pass needs more, because its panels
+ * are padded to more columns. */
 static size_t panels_size(size_t wide)
 {
     return 4 * wide * whole_panels(wide);
@@ -337,8 +338,8 @@ static void weight_backward(const struct lstm *m, float *d_weight, const float *
                                         .add = m->add_grad});
 }
 
-/* Computes the gradient d_in of the inputs for `some` time steps from time step `from` on. `area`
- * is scratch memory for the rows. */
+/* Computes d_in, the gradient of the inputs, for `some` time steps from time step `from` on.
+ * `area`: scratch memory for these gradients in the order [time][sample]. */
 static void inputs_backward(const struct lstm *m, const struct layer_pass *p, const float *d_gates,
                             float *area, size_t from, size_t some)
 {

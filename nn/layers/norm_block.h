@@ -13,11 +13,11 @@ enum {
     LAYER_NORM_WIDE = 32
 };
 
-/* Arguments of layer_norm_add_sums(), which adds column sums of n floats to first[] and
- * second[]. In the forward pass these are sums of x - mean and of (x - mean)^2. In the backward
- * pass they are sums of g and of g (x - mean), where g is the gradient of the output. The floats
- * start at the beginning of a period. Up to 16 rows are summed in float, and the results in
- * double. */
+/* Arguments of layer_norm_add_sums(), which sums each column of n floats and adds the sums to
+ * first[] and second[]. In the forward pass these are sums of x - mean and of (x - mean)^2. In the
+ * backward pass they are sums of g and of g (x - mean), where g is the gradient of the output. The
+ * first float must be the first of a period (several positions processed as one row). Up to 16 rows
+ * are summed in float, and the results in double. */
 struct layer_norm_sums
 {
     double *first, *second;

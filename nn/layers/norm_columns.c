@@ -19,8 +19,8 @@
  *
  * The second reading goes from the last block to the first, because the last blocks are still in
  * the cache. Without a residual `with`, the ReLU's mask is computed again from x, which avoids
- * reading the output. With a residual, `with` would have to be read for that. Therefore the mask is
- * then taken from the output during the first reading, and g is written to d_with.
+ * reading the output. With a residual, the mask depends on `with`, too. The first reading then
+ * takes the mask from the output, and writes g to d_with.
  */
 #include "nn/layers/norm.h"
 
@@ -78,9 +78,9 @@ struct periods
     /* Forward pass: sums of x - mean and of (x - mean)^2. Backward pass: sums of g and of g (x -
      * mean), where g is the gradient before the ReLU. */
     double *sum, *square;
-    /* Arrays with one value per channel. own: mean, 1 / deviation and variance in evaluation, where
-     * no `keep` memory holds them. d_weight, d_bias: gradients of weight and bias, summed over the
-     * batch. */
+    /* Arrays with one value per channel. own: mean, 1 / deviation and variance. Used in evaluation
+     * only: in training, p->keep holds these values. d_weight, d_bias: gradients of weight and
+     * bias, summed over the batch. */
     float *own;
     double *d_weight, *d_bias;
 };
@@ -117,8 +117,8 @@ static void repeat(float *v, const struct span *s)
         memcpy(v + i * s->c, v, s->c * sizeof *v);
 }
 
-/* Adds up the columns of v that belong to the same channel, because a period holds the c channels
- * of s->times positions. The sums are in v[0..c). */
+/* Adds the values of each channel in one period, which holds the c channels of s->times positions.
+ * Reads v[0..period) and writes the sums to v[0..c). */
 static void fold(double *v, const struct span *s)
 {
     for (size_t i = 1; i < s->times; i++)
@@ -129,8 +129,8 @@ static void fold(double *v, const struct span *s)
 /* ---- Statistics of one span: sums, means and variances ---- */
 
 /* Sums over a span are computed in three steps. sums_begin() sets them to 0. layer_norm_add_sums()
- * adds a block of values, once per block. sums_end() adds up the sums of those columns of a period
- * that belong to the same channel. */
+ * adds a block of values, once per block. sums_end() adds the sums of the same channel in a period
+ * (several positions processed as one row). */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -284,7 +284,8 @@ static void columns_forward(const struct layer *l, const struct layer_pass *p)
 /* --- backward pass --- */
 
 /* Backward pass of the ReLU and of adding a residual, for n floats from index `at` on. Writes
- * d_with, and returns the address of the gradient before the ReLU: in d_with or in d_out. */
+ * d_with, the gradient of the residual. Returns the address of the gradient before the ReLU, which
+ * is in d_with if only this call writes there, and otherwise in d_out. */
 static const float *split_residual(const struct layer *l, const struct layer_pass *p, size_t at,
                                    size_t n)
 {

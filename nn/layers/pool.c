@@ -6,11 +6,10 @@
  * run, which writes beyond its end. Addresses are processed in ascending order, so the next
  * position (or the slack after the array) overwrites these floats.
  *
- * The forward pass stores one integer per output: which of its four inputs is the largest. The
- * backward pass reads only these integers and the gradient:
- *
- *   0 1     NOBODY: no input, because the ReLU gave 0
- *   2 3
+ * The forward pass stores one integer per output: which of its four inputs is the largest. Inputs 0
+ * and 1 are in the upper row of the window, and 2 and 3 in the lower row. NOBODY means that no
+ * input counts, because the ReLU gave 0. The backward pass reads only these integers and the
+ * gradient.
  */
 #include "nn/layers/layer.h"
 

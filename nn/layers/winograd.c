@@ -24,9 +24,9 @@ enum {
     /* Approximate number of floats in the transformed inputs and outputs of a block (group of tiles
      * processed together). */
     BLOCK_FLOATS = 1 << 17,
-    /* Least number of tiles in a block if the transformed weights do not fit in the cache. If the
-     * transformed weights are also computed again for each block, the least number is 2 *
-     * BLOCK_TILES. */
+    /* Least number of tiles in a block whose transformed weights do not fit in the cache. The
+     * number is twice as large if there are several slices of output channels, because each block
+     * then computes the transformed weights again. */
     BLOCK_TILES = 128,
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };

@@ -4,9 +4,9 @@
  * each of 16 matrices. Matrix xi belongs to element xi of the 4x4, row by row. The columns of a
  * matrix are channels:
  *
- *   maps [position][channels]              matrix xi [tile][columns]
- *     in[0..3]  . . . . . .                  the next matrix is `apart` floats further
- *     out[0,1]  . . . . . .                  columns <= channels: a slice of them
+ *   maps         [position][channels]   rows in[0..3] are read, rows out[0..1] are written
+ *   matrix xi    [tile][columns]        `columns` of the channels (a slice); the next matrix is
+ *                                       `apart` floats further
  */
 #ifndef NN_LAYERS_WINOGRAD_TRANSFORM_H
 #define NN_LAYERS_WINOGRAD_TRANSFORM_H

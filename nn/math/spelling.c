@@ -51,17 +51,17 @@ size_t spelling_distance(const char *a, const char *b)
     return last[nb];
 }
 
-/* A distance of at least the length of b means that the two texts have nothing in common. Such
- * texts are not similar. */
+/* At most 1 + (n + 2) / 4 edits are allowed, where n is the length of b. n edits or more are never
+ * allowed, because texts at such a distance may have nothing in common. */
 bool spelling_enough(const char *a, const char *b)
 {
     size_t n = strlen(b), d = spelling_distance(a, b);
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough to be suggested is preferred to a name that is not, even at a
- * larger distance. This can occur because the allowed distance grows with the length of the
- * name. */
+/* A name that is similar enough to be suggested replaces one that is not, even if the similar name
+ * has the larger distance. This case is possible because the allowed distance grows with the length
+ * of the name. Otherwise the name with the smaller distance is kept. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);
@@ -127,8 +127,8 @@ const char *spelling_spec(const struct spelling_specs *s, const char *found,
     bool cut = letters < n && spelling_meant(&front) != NULL
                && (spelling_meant(&whole) == NULL || front.distance < whole.distance);
     const char *name = spelling_meant(cut ? &front : &whole);
-    /* If `name` is the name that the user wrote, only the value after the name can be wrong, so
-     * there is nothing to suggest. */
+    /* The user wrote `name` correctly, so only the value after the name can be wrong. There is then
+     * no name to suggest. */
     if (name == NULL || (!cut && strcmp(words[0], name) == 0))
         return out;
     const char *value = cut ? found + letters + (found[letters] == '-') : found + n;

@@ -56,8 +56,8 @@ struct spelling_specs
     /* Returns name number i of the list of valid names, from 0, or NULL if there are no more
      * names. */
     const char *(*name)(size_t i);
-    /* Returns whether a spec is valid. NULL: specs are not checked. If the suggestion with its
-     * value is not valid, only the name is suggested. */
+    /* Returns whether a spec is valid. NULL: specs are not checked. If the suggested name together
+     * with the user's value is not a valid spec, the name is suggested without a value. */
     bool (*valid)(const char *spec);
 };
 enum { SPELLING_QUESTION_MAX = 96 };

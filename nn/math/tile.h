@@ -1,29 +1,28 @@
 /* nn/math/tile.h -- products of small or skinny matrices, without packing.
  *
- *   c (m x n) = a (m x k runs) * b (k runs x n)      or += if `add`
+ *   c (m x n) = a (m x k*runs) * b (k*runs x n)      or += if `add`
  *
  * OpenBLAS copies both factors to a packed order before it multiplies. In the products of a
  * convolution, one side is often only 16 or 27, and the copy takes much of the time. This code
- * holds a tile of c in registers. It reads a float by float and b by whole vectors, both without a
- * copy:
+ * holds a tile of c in registers, for example 12 rows of 2 vectors with AVX-512. The code reads a
+ * float by float and b by whole vectors, both without a copy:
  *
- *   c:   2 vectors of columns      for each k:  load 2 vectors of row k of b,
- *      [ . . . . | . . . . ]                    for each of the rows: copy
- *      [ . . . . | . . . . ]                    a(i, k) to all lanes,
- *        12 rows (AVX-512)                      2 multiply-adds
+ *   for each k:
+ *       load 2 vectors of row k of b
+ *       for each row i of the tile: copy a(i, k) to all lanes of a vector, do 2 multiply-adds
  *
  * The strides of a are arbitrary, so a transposed matrix only needs other strides:
  *
  *   a(i, k) at a[i a_row + k a_col]
  *
  * The inner dimension consists of `runs` runs of k elements. In a, the next run starts a_run floats
- * further; in b, the rows just continue. A convolution is such a product with overlapping rows: a
- * row of a is an output position, and a run is a row of the kernel.
+ * further. In b, the rows of the next run follow without a gap. A convolution is such a product
+ * with overlapping rows: a row of a is an output position, and a run is a row of the kernel.
  *
  * Multiply-adds are fused if the CPU supports it (FMA). Results are therefore equal on one CPU
  * type, and differ in the last bits between types. Each element is summed over ascending k,
  * starting with the bias, whatever m and n are. (If a_row is 1 and m is small, even and odd k have
- * separate sums.) The error is at most k runs eps |a| |b|.
+ * separate sums.) The error is at most k * runs * eps * |a| |b|.
  */
 #ifndef NN_MATH_TILE_H
 #define NN_MATH_TILE_H

@@ -14,8 +14,9 @@ static double lanes_sum(const double l[LANES])
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
 }
 
-/* Lane j sums the elements j, j + 8, ... Therefore compilers may use any vector width and get the
- * same bits. */
+/* There are LANES partial sums, the lanes. Lane j adds the products of the elements j, j + LANES, j
+ * + 2 LANES and so on. The result therefore has the same bits, whatever vector width the compiler
+ * uses. */
 VEC_CLONES double vec_dot(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};

@@ -77,8 +77,7 @@ int generate_pick(const float *logits, double temperature, uint32_t top_k, doubl
         weight[i] = exp(((double)r[i].logit - (double)r[0].logit) / temperature);
         sum += weight[i];
     }
-    /* The weight of the most likely class is 1, so the sum of the weights is at least 1 and can be
-     * a divisor. */
+    /* The most likely class has the weight exp(0) = 1, so the sum of the weights is at least 1. */
     double left = u * sum;
     int i = 0;
     while (i + 1 < n && left >= weight[i])

@@ -62,8 +62,9 @@ static size_t padded(size_t n)
     return (n + LAYER_SLACK + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Sets needs[i] to true if the gradient of layer i's output is needed: layer i, or a layer whose
- * output it reads directly or indirectly, has parameters. */
+/* Sets needs[i] to true if the backward pass needs the gradient of layer i's output. This is so if
+ * layer i has parameters, or a layer before it whose output reaches layer i directly or
+ * indirectly. */
 static void find_needs(const struct model *m, bool *needs)
 {
     for (size_t i = 0; i < m->n_layers; i++) {

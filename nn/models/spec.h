@@ -33,8 +33,9 @@ enum model_kind {
     MODEL_KINDS
 };
 
-/* The numbers in a spec. mlp: `size` holds the widths. lenet5 and vgg11: n is 1 with norm layers,
- * else 0. resnet: number of layers. lstm and gpt: number of layers, then width. */
+/* The n numbers in a spec, size[0..n). mlp: the widths. resnet: the number of layers. lstm and gpt:
+ * the number of layers, then the width. lenet5 and vgg11 have no numbers; n is then 1 for a model
+ * with norm layers, else 0. */
 struct model_sizes
 {
     size_t n;

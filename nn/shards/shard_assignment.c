@@ -26,8 +26,8 @@ enum {
     DRAW_CLASSES
 };
 
-/* Key of a random stream for all samples, in place of a class. The split iid uses it, because iid
- * has one random order for all samples and not one per class. */
+/* Stands for "all samples" in the key of a random stream, where other streams have the number of a
+ * class. The split iid uses this value, because it has one random order for all samples. */
 enum { ALL_SAMPLES = 256 };
 
 enum holds { NOTHING, PARTS, MEMBERS };
@@ -46,12 +46,14 @@ struct shard_owners
     uint64_t *keys;
     size_t n_keys;
     uint64_t *owner; /* Owner of each sample: a part, or a member's key. */
-    /* Used if `holds` is MEMBERS: the cost of each sample for its owner, the member with the lowest
-     * cost. INFINITY: the sample has no owner. */
+    /* Used if `holds` is MEMBERS. For each sample, the cost of its owner: each member has a random
+     * cost for each sample, and the member with the lowest cost owns it. INFINITY: the sample has
+     * no owner. */
     double *cost;
     uint32_t *scratch; /* Scratch memory: one number per sample. */
-    /* Values of one member for each class. With dirichlet, the random part of a sample's cost is
-     * multiplied by the value of its class. With label:K, the value is added to the random part. */
+    /* One number for each class, for the member whose costs are being computed. With dirichlet, the
+     * random part of a sample's cost is multiplied by the number of the sample's class. With
+     * label:K, the number is added to the random part. */
     double *by_class;
 };
 
@@ -186,8 +188,8 @@ static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t 
         if (count[j] > 0)
             continue;
         while (count[o->owner[i]] < 2)
-            /* This loop ends: part j has no sample, and there are at least as many samples as
-             * parts, so some other part has two. */
+            /* The loop finds a part with two samples: part j has no sample, and there are at least
+             * as many samples as parts. */
             i++;
         count[o->owner[i]]--;
         o->owner[i] = j;
@@ -296,8 +298,8 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Assigning the samples to live members ---- */
 
-/* One member, while the costs of all samples for this member are computed. With the splits
- * dirichlet and label:K, by_class[] of the table contains further values of the member. */
+/* The member whose costs for the samples are being computed. With the splits dirichlet and label:K,
+ * by_class[] of the table belongs to this member, too. */
 struct bidder
 {
     uint64_t key;    /* 64-bit key that identifies the member. */
@@ -311,8 +313,10 @@ static void draw_weights(const struct shard_owners *o, uint64_t key)
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, key, DRAW_WEIGHT));
     for (uint32_t c = 0; c < o->set->shape.n_classes; c++) {
         double log_w = dirichlet_log_gamma(&r, o->split.alpha);
-        /* 1 / weight is limited to exp(690), because a double cannot hold much larger numbers.
-         * Smaller weights then count as equal, but hardly ever give the lowest cost. */
+        /* The cost of a sample is a random number divided by the member's weight of its class. 1 /
+         * weight is limited to exp(690), because a double cannot hold much larger numbers. Weights
+         * below exp(-690) thus count as equal, but such a member hardly ever has the lowest
+         * cost. */
         o->by_class[c] = dirichlet_exp(log_w < -690 ? 690 : -log_w);
     }
 }

@@ -3,8 +3,9 @@
 
 #include "nn/math/vec.h"
 
-/* Sets `u = beta * u + from - x`, and then `x = from - u`. `from` is the model before the local
- * steps of a round. On entry, x is the model after the exchange. */
+/* Sets `u = beta * u + from - x` and then `x = from - u`, where u is the momentum and beta its
+ * factor. `from` is the model before the local steps of a round. On entry, x is the model after the
+ * exchange. */
 VEC_CLONES static void add_momentum(float *restrict u, const float *restrict from,
                                     float *restrict x, float beta, size_t n)
 {

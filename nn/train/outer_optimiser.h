@@ -12,9 +12,9 @@
  * too. lr is the outer learning rate and mu the outer momentum. If D is constant, a round moves the
  * model by lr / (1 - mu) times D. The peers compress and exchange z instead of x + D.
  *
- * Each peer has its own u. All steps are linear. If exchanges keep the mean of the models, as those
- * of Edge-CHOCO do with each codec, each graph and lost sessions, the means over all peers
- * therefore follow exactly the same recursion, which is DiLoCo's:
+ * Each peer has its own u. The exchanges of Edge-CHOCO keep the mean of the models, with every
+ * codec, on every graph and if sessions are lost. All formulas are linear. If exchanges keep the
+ * mean, the means over all peers therefore follow the recursion of DiLoCo exactly:
  *
  *   mean u <- mu mean u + mean D,   mean x(t+1) = mean x(t) + lr (mean D + mu mean u)
  *

@@ -1,8 +1,9 @@
 /* nn/train/sgd_scratch.h -- the memory and the threads of a trainer's steps. Internal to nn/train.
  *
- *   batch    [ part 0 | part 1 | ... ]     thread k runs part k with its own activations (arena)
- *   grad     [ grad 0 ] [ grad 1 ] ...     and its own gradient, which has the length of the vector
- *   vector   [ range 0 | range 1 | ... ]   thread k adds all gradients in range k, then updates it
+ *   batch      [ part 0 | part 1 | ... ]     thread k runs part k with its own activations (arena)
+ *   gradients  [ grad 0 ] [ grad 1 ] ...     thread k writes gradient k, as long as the vector x
+ *   vector x   [ range 0 | range 1 | ... ]   thread k adds all gradients in range k and updates x
+ *                                            there
  */
 #ifndef NN_TRAIN_SGD_SCRATCH_H
 #define NN_TRAIN_SGD_SCRATCH_H

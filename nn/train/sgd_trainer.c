@@ -191,9 +191,9 @@ static void run_step(struct step *step)
     struct sgd_scratch *s = c->scratch;
     if (c->optimiser.use == MOMENTUM_UPDATED)
         step->t->t++;
-    /* With constant moments (MOMENTUM_HELD), t->t counts the stored updates of the moments. A step
-     * computes moments for the update t->t + 1, which contain its own gradient, but does not store
-     * them. */
+    /* With constant moments (MOMENTUM_HELD), the steps of a round do not store their moments, so
+     * t->t does not change. Each step computes temporary moments that contain its own gradient, and
+     * uses the step number t->t + 1 for them. */
     step->update.t = step->t->t + (c->optimiser.use == MOMENTUM_UPDATED ? 0 : 1);
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
@@ -510,8 +510,9 @@ static int check_shape(const struct model *m, const struct dataset *d, char erro
     return -EINVAL;
 }
 
-/* Opens the trainer's own scratch. There are at most as many threads as samples in a batch, or as
- * learners, because further threads would be idle. */
+/* Opens the trainer's own scratch. With one learner there are at most as many threads as samples in
+ * a batch. With several learners there are at most as many threads as learners. Further threads
+ * would be idle. */
 static int open_scratch(struct sgd_trainer *t)
 {
     struct sgd_config *c = &t->config;

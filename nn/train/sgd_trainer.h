@@ -1,8 +1,8 @@
 /* nn/train/sgd_trainer.h -- the built-in trainer (nn/train/trainer.h): mini-batch training of a
  * model.
  *
- *   shared by all trainers of a process     owned by each trainer
- *   model, data sets, scratch               momentum, shard
+ *   shared by all trainers of a process:   model, data sets, scratch
+ *   owned by each trainer:                 momentum, shard
  *
  * The scratch holds the activations and gradients of one step and nothing that is needed later. A
  * simulator of a thousand peers therefore needs only one scratch. Trainers that share a scratch
@@ -74,9 +74,9 @@ struct sgd_config
 struct sgd_trainer
 {
     struct sgd_config config;
-    /* Momentum: n_params floats per learner. With momentum_averaged the first floats are the
-     * companion vector (trainer.h). `momentum`, `second` and `t` are part of a
-     * checkpoint. */
+    /* Momentum: n_params floats per learner. With the kind of momentum `averaged`, the first floats
+     * are also the companion vector, which peers exchange and mix (trainer.h). `momentum`, `second`
+     * and `t` are part of a checkpoint. */
     float *momentum;
     /* Adam's second moments: n_params floats per learner. NULL: the optimiser is SGD. */
     float *second;

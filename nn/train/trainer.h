@@ -52,10 +52,10 @@ struct trainer
      * all 0 at first. Memory of the trainer. steps() and state() use it, and between the calls the
      * node mixes it. NULL: peers exchange x only. */
     float *companion;
-    /* True: the node keeps the sum of the companion vectors over all peers, also if peers die or
-     * return. If an edge is reset or closed, the node takes back the changes of the companion
-     * vector by this edge (gossip/mixers/mixing.h). A new peer must begin with a companion vector
-     * of 0. */
+    /* True: the sum of the companion vectors over all peers must stay constant, also if peers die
+     * or return. If an edge is reset or closed, the node therefore takes back the changes that this
+     * edge made to the companion vector (gossip/mixers/mixing.h). The companion vector of a new
+     * peer must begin as 0. */
     bool conserved;
     /* The trainer's own state: the first argument of each function pointer of this struct. */
     void *self;
@@ -70,9 +70,9 @@ struct trainer
     void (*init)(void *self, float *x);
 
     /* Returns whether x is the run's initial model, bit for bit. x may come from an untrusted peer.
-     * If the function is NULL, the model of init() is the initial model. If the function exists and
-     * refuses the model of init(), the node fetches the initial model from another peer before
-     * training. O(n_params). */
+     * NULL: the model that init() writes is the initial model. If the function returns false for
+     * the model of init(), the node fetches the initial model from another peer before training.
+     * O(n_params). */
     bool (*begins)(void *self, const float *x);
 
     /* Does n_steps local steps on x, with the learning rate of round `round` of the run. Each batch
@@ -81,10 +81,11 @@ struct trainer
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
-    /* Sets a function for the next call of steps(). During the last local step, the trainer calls
-     * done(arg, from) whenever x[from..] has its final values, up to the end of the trained
-     * parameters, because the backward pass has finished these layers. `from` decreases from call
-     * to call. A trainer may never call the function. NULL: the trainer does not support this. */
+    /* Sets a function done() for the next call of steps(). During the last local step, the backward
+     * pass finishes the layers from the last to the first. Whenever all trained parameters from
+     * index `from` on have their final values, the trainer calls done(arg, from). `from` decreases
+     * from call to call. A trainer may never call done(). NULL: the trainer does not support
+     * this. */
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
     /* Sets a function that the trainer calls after each batch of steps() and evaluate(), on the
