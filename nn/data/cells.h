@@ -49,7 +49,7 @@ struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
  * decides:
  *
  *    1. the separator that a line "sep=;" names
- *    2. a semicolon or a tab, if this separator makes all commas decimal marks
+ *    2. a semicolon or a tab, if all commas are decimal marks with this separator
  *    3. the most frequent of comma, semicolon and tab in the record at c, outside of quotes
  *    4. a comma */
 uint8_t cells_separator(const struct cells *c);

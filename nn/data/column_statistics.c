@@ -273,9 +273,9 @@ static double median(struct pool *p, size_t n)
     return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
 }
 
-/* Returns the largest number v such that more than `liars` (number of members that may report false
- * values) of the numbers in `value` (scratch memory, one per member) are at least v. At least one
- * truthful member then has v or more. */
+/* Returns the largest number v such that more than `liars` of the numbers in `value` are at least
+ * v. `value` has one number for each member, and at most `liars` members report false numbers. At
+ * least one truthful member therefore has v or more. */
 static double largest(struct pool *p)
 {
     return nth(p, p->n, p->n - 1 - p->liars);

@@ -104,14 +104,14 @@ bool column_statistics_differ(const struct column_statistics *found,
                               const struct column_statistics *expected,
                               char why[COLUMN_STATISTICS_WHY_MAX]);
 
-/* Puts the columns of m into the order of `to`, and drops columns that `to` lacks.
- * column_statistics_differ() must have accepted m. If `to` has no names, the names of m are
+/* Puts the columns of m into the order of `to`, and drops columns that `to` lacks. Call it only if
+ * column_statistics_differ() returned false for m. If `to` has no names, the names of m are
  * dropped. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int column_statistics_reorder(struct column_statistics *m,
                                                                   const struct schema *to);
 
-/* Pools the statistics of n >= 1 members, which column_statistics_differ() must accept and which
- * must have the same order of columns. At most `liars` of the members may report false values. Does
+/* Pools the statistics of n >= 1 members, whose columns must be in the same order and must not
+ * differ (column_statistics_differ()). At most `liars` of the members may report false values. Does
  * not compute means and scales: see column_statistics_settle(). The same statistics in the same
  * order give the same bits. Another order of the members changes only the rounding. Returns 0 or
  * -ENOMEM. */

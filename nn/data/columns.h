@@ -164,8 +164,8 @@ void columns_end_set(struct columns *c);
 size_t columns_read_as(struct columns *c, uint8_t separator);
 
 /* Returns the float that a row of the data set stores for a recorded cell. A number is stored minus
- * the column's offset, and a gap in a column of numbers as NAN. A category is stored as 1 + its
- * index, and a gap in a column of categories as 0. */
+ * the column's offset, and a gap (missing value) in a column of numbers as NAN. A category is
+ * stored as 1 + its index, and a gap in a column of categories as 0. */
 float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n);
 
 /* Returns the number of model inputs of all columns. */

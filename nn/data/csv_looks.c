@@ -18,9 +18,11 @@ static void cut_partial(struct cells *c)
     c->end = end > c->p ? end - 1 : end;
 }
 
-/* Returns true if all cells of a record are numbers or gaps. The cell of one column, such as the
- * label's, may be a word. *odd is the index of this column, or SIZE_MAX while none was found.
- * `first`: the record may be a header, so all cells may be words. */
+/* Returns true if a record looks like a row: at least two cells, and each a number or a gap
+ * (missing value). The cells of one column, such as the label's, may be words. *odd is the index of
+ * this column, or SIZE_MAX as long as no word was found. `first`: the record may be a header, so
+ * all cells may be words. If not `first`, the record must have *n cells. Sets *n to the number of
+ * cells. */
 static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
 {
     struct cells_cell cell = {.more = true};

@@ -69,8 +69,9 @@ static int has_known_word(const struct table *t, struct cells c, bool *known)
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        /* `place` is the index of column i among the values of a row. The columns of the file are
-         * assumed to be in the order of the known columns. */
+        /* `place` is the index among the values of a row for column i of the file. The header is
+         * not matched yet, so the columns of the file are assumed to be in the order of the known
+         * columns. */
         size_t place = i - (i > t->label);
         if (columns->settled && i != t->label && place < columns->n
             && columns->at[place].form == COLUMN_CATEGORIES && !columns->at[place].hashed)

@@ -48,9 +48,9 @@ void labels_close(struct labels *l);
 __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint8_t *bytes,
                                                     size_t n, char expected[LABELS_WHY_MAX]);
 
-/* Sets the scheme of the labels, the number of classes and the hash of their names in *k. Call it
- * after all labels have been recorded. Returns 0, -ENOMEM, or -EINVAL with a message such as "found
- * one class, expected at least 2". */
+/* Sets the scheme of the labels (numbers from 0, names, ...), the number of classes and the hash of
+ * the labels' names in *k. Call it after all labels have been recorded. Returns 0, -ENOMEM, or
+ * -EINVAL with a message such as "found one class, expected at least 2". */
 __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 

@@ -18,8 +18,9 @@ enum { READER_FILES_MAX = 4096, READER_NOTE_MAX = 400 };
 /* Whether rows have labels. Without labels, `labels` of the set is NULL. */
 enum reader_rows {
     READER_LABELLED,
-    /* Rows may have labels. The first file (csv) or the first row (libsvm) shows by its number of
-     * cells whether all rows have labels. */
+    /* Either all rows have labels or none. csv: the number of cells in the first file shows whether
+     * rows have labels. libsvm: a first row that begins with an entry (index:value) has no
+     * label. */
     READER_MAYBE,
     READER_BARE
 };

@@ -187,8 +187,8 @@ static void put_tag(const char *name, char tag[SCHEMA_TAG])
         tag[k] = columns_base64[h >> (6 * (SCHEMA_TAG - 1 - k)) & 63];
 }
 
-/* Returns the smallest hash of all names that have this tag. A tag is the first TAG_BITS bits of
- * the hash of a name. */
+/* Returns the smallest 64-bit number that begins with the bits of this tag. A tag is the first
+ * TAG_BITS bits of the hash of a name. */
 static uint64_t tag_hash(const char *tag)
 {
     uint64_t h = 0;

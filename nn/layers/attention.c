@@ -164,8 +164,8 @@ VEC_CLONES static void row_scale(float *s, size_t n, float by)
         s[j] *= by;
 }
 
-/* Masks two parts of row r of a block: the keys later than the query, and the padding at the end of
- * the row. The masked scores become minus infinity, so that their exponentials are 0. */
+/* Masks two parts of row r of a block of scores: the keys later than the query, and the padding at
+ * the end of the row. The masked scores become minus infinity, so that their exponentials are 0. */
 static void row_mask(const struct block *b, float *s, size_t r)
 {
     for (size_t j = b->from + r + 1; j < b->whole; j++)

@@ -128,9 +128,10 @@ static void fold(double *v, const struct span *s)
 
 /* ---- Statistics of one span: sums, means and variances ---- */
 
-/* Sums over a span are computed in three steps. sums_begin() sets them to 0. layer_norm_add_sums()
- * adds a block of values, once per block. sums_end() adds the sums of the same channel in a period
- * (several positions processed as one row). */
+/* A span is the set of samples over which means are taken. Its sums are computed in three steps.
+ * sums_begin() sets them to 0. layer_norm_add_sums() adds a block of values, once per block.
+ * sums_end() adds the sums of the same channel in a period (several positions processed as one
+ * row). */
 static void sums_begin(const struct layer_norm_sums *s, const struct span *of)
 {
     memset(s->first, 0, of->period * sizeof(double));
@@ -215,8 +216,9 @@ static void running_statistics(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Fills the arrays mean, scale and bias of `t` from the statistics own[] of a span and the model's
- * parameters x. Repeats them to the length of a period. */
+/* Fills the arrays mean, scale and bias of `t` from own[], the statistics of a span (the samples
+ * over which means are taken), and from the model's parameters x. Repeats them to the length of a
+ * period. */
 static void fill_periods(const struct layer *l, const struct span *s, const struct periods *t,
                          const float *x, const float *own)
 {
@@ -245,8 +247,8 @@ static size_t columns_scratch(const struct layer *l, uint32_t n, bool training)
     return FLOATS_A_COLUMN * s.period + FLOATS_A_CHANNEL * s.c;
 }
 
-/* Writes the output of a span, from the last block to the first, because the last blocks are still
- * in the cache. */
+/* Writes the output of a span (the samples over which means are taken). The last block comes first,
+ * because the last blocks are still in the cache. */
 static void span_out(const struct layer *l, const struct layer_pass *p, const struct span *s,
                      const struct periods *t, size_t from)
 {
@@ -327,8 +329,8 @@ static void group_coefficients(const struct layer *l, const struct layer_pass *p
     }
 }
 
-/* Computes the backward sums, of g and of g (x - mean), over one span. Returns the address of g,
- * the gradient before the ReLU (see split_residual()). */
+/* Computes the sums of g and of g (x - mean) over one span (the samples over which means are
+ * taken). Returns the address of g, the gradient before the ReLU (see split_residual()). */
 static const float *span_sums(const struct layer *l, const struct layer_pass *p,
                               const struct span *s, const struct periods *t, size_t from)
 {

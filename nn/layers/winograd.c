@@ -53,9 +53,9 @@ static size_t slice_channels(size_t from, size_t to)
     return fit < WINOGRAD_LANES ? WINOGRAD_LANES : layer_lesser(fit, to);
 }
 
-/* Returns the number of strips in a block: as many as keep the transformed inputs and outputs in
- * the cache. If each block must read or compute the transformed weights again, a block has more
- * strips, so that this extra work costs less than the products. */
+/* Returns the number of strips (rows of 2x2 tiles) in a block: as many as keep the transformed
+ * inputs and outputs in the cache. If each block must read or compute the transformed weights
+ * again, a block has more strips. This extra work then costs less than the products. */
 static size_t block_strips(const struct winograd *g)
 {
     size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));

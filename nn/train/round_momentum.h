@@ -37,8 +37,8 @@ void round_momentum_close(struct round_momentum *q);
 bool round_momentum_begin(struct round_momentum *q, const struct optimiser *o,
                           const struct optimiser_step *u, uint64_t round, uint32_t n_steps);
 
-/* Reads or writes the state in a checkpoint: the fields `round` and `way` in the section that is
- * open, and the model `begin` in a section of its own. */
+/* Reads or writes the state in a checkpoint: the model `begin` in a section of its own, and the
+ * fields `round` and `way` (learning rate times local steps) in the section that is open. */
 void round_momentum_state(struct round_momentum *q, struct state *s);
 
 #endif

@@ -33,8 +33,9 @@ static int plan_evaluation(struct model_plan *plan, const struct model *m, size_
     return model_plan_init(plan, m, fits, false);
 }
 
-/* Makes the plans for training and evaluation. A plan is made for the size of part 0, the largest
- * part of a batch, so every other part fits, too. */
+/* Makes the plans for training and evaluation. A plan gives each buffer of a model pass its place
+ * in memory, for a number of samples. The plan for training is made for part 0, the largest part of
+ * a batch, so every other part fits, too. */
 static int plan_passes(struct sgd_scratch *s, const struct model *m)
 {
     uint32_t n = (uint32_t)sgd_scratch_cut(s->batch, s->threads, 1);

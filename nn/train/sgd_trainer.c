@@ -147,8 +147,8 @@ static void step_gradient(void *self, uint32_t k)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
 }
 
-/* Adds, in range k of the vector, the gradients of all parts to the gradient of part 0. Works in
- * chunks of a few pages, which stay in the cache. */
+/* Adds the gradients of all parts of the batch to the gradient of part 0, for range k of the
+ * parameters. Works in chunks of a few pages, which stay in the cache. */
 static void step_add(void *self, uint32_t k)
 {
     enum { CHUNK = 4096 };
@@ -175,8 +175,9 @@ static void step_update(void *self, uint32_t k)
     optimiser_step(&c->optimiser, &update);
 }
 
-/* Adds the gradients in range k and updates the range directly afterwards, while it is still in the
- * cache. Used without clipping, which needs the complete gradient first. */
+/* Adds the gradients for range k of the parameters, and updates these parameters directly
+ * afterwards, while the sums are still in the cache. Used only without clipping, which needs the
+ * complete gradient before any update. */
 static void step_add_update(void *self, uint32_t k)
 {
     step_add(self, k);

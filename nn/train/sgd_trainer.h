@@ -64,8 +64,9 @@ struct sgd_config
     struct schedule schedule;
     struct augment augment;
     double label_smoothing; /* Label smoothing in training. Evaluations do not use it. */
-    /* Number of learners. 0: one learner. With several learners, the kind of momentum must be
-     * local, and the function that watch() sets is never called. */
+    /* Number of learners: models that one trainer trains side by side (learners.h). 0: one learner.
+     * With several learners, the kind of momentum must be local, and the function that watch() sets
+     * is never called. */
     uint32_t learners;
     /* Momentum factor of the centre, the average model of the learners. Unused with one learner. */
     double learner_momentum;
