@@ -7,7 +7,7 @@
  *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 hash of the labels' names,
  *             8 rows, 4 label, 4 columns; for LABELS_LIST also 1 length and the text of the labels
  *   names     8 hash, 4 length, names of the columns and of the label, each with a NUL. The length
- *             is 0 if the names do not fit. A message of version VERSION has no names
+ *             is 0 if the names do not fit. A message of version VERSION has no names.
  *   column    1 form, 8 gaps, and then
  *     numbers      8 n, 8 mean, 8 m2, 8 low, 8 high
  *     categories   1 count, 4 for each

@@ -269,16 +269,16 @@ int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const 
 }
 
 /* Chooses the decimal mark of a column that can be read both with points and with commas as marks,
- * with different values. Returns 0 if nothing decides. `points` and `commas` say which marks other
- * columns need. The table shows the mark that follows from these marks, from the separator between
- * cells, and from the points and commas in the column itself:
+ * with different values. `points` and `commas` say which marks other columns need. The first rule
+ * that applies decides:
  *
- *   other columns need      separator   column has         decimal mark
- *   one mark                any         any                that one
- *   both marks              comma       points only        point
- *   none                    comma       any                point
- *   none                    semicolon   commas only        comma
- *   anything else                                          none: ambiguous
+ * 1. Other columns need one of the marks and not the other: the mark that they need.
+ * 2. The separator between cells is a comma: a point, unless other columns need both marks and this
+ *    column contains a comma.
+ * 3. The separator is a semicolon: a comma, if no other column needs a mark and this column has no
+ *    point.
+ *
+ * Returns 0 if no rule applies: the column is ambiguous.
  */
 static uint32_t decide(const struct column *c, bool points, bool commas, uint8_t separator)
 {

@@ -36,15 +36,13 @@ __attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, co
 }
 
 /* Adds a hint to the error message of a refused cell, if one of the reader's assumptions may be
- * wrong. Adds no hint if a run or the training set determines the layout of the data. The table
- * lists the assumptions, the refused cells that make each of them doubtful, and the hints:
+ * wrong. Adds no hint if a run or the training set determines the layout of the data. The
+ * assumptions are:
  *
- *   assumption                          cell that is refused        hint
- *   the last column is the label        a cell of that column       another one may be the label
- *                                       a word in the first row     that column may be the label
- *   the first record is a row, with     a cell of that record, or   the record may be a header
- *   a cell that is not a number         a number as the label of
- *                                       the second row
+ * 1. The last column is the label. If a cell of that column is refused, another column may be the
+ *    label. If a word in the first row is refused, the column of this word may be the label.
+ * 2. The first record is a row, although one of its cells is not a number. The record may be a
+ *    header if one of its cells is refused, or if the label of the second row is a refused number.
  */
 static int explain(const struct table *t, const struct cells *c, size_t column, bool word, int err)
 {

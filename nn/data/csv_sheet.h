@@ -47,7 +47,8 @@ struct table
     /* Number of columns without the label, the same in all files. 0: not known yet. */
     size_t values;
     size_t plain_label; /* Index of the label's column in files without a header. */
-    /* The next five fields describe the file that is being opened or read. */
+    /* `n_columns`, `label`, `place`, `trailing` and `header` describe the file that is being opened
+     * or read. */
     size_t n_columns, label;
     const uint32_t *place;
     bool trailing;

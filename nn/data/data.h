@@ -55,11 +55,11 @@
  * DATA_HELD_FILES. The same holds for DATA_HELD_SHARE if the training held out the same share of
  * the same files. */
 enum data_held_out {
-    DATA_HELD_DRAWN, /* Generated glyphs that differ from the generated glyphs for training. */
-    DATA_HELD_FILES, /* All samples of the files that are held out by their names or by test=. */
-    DATA_HELD_SHARE, /* A share of the samples in the files of the spec (nn/data/split.h). */
-    DATA_HELD_OTHER, /* All samples of files that are not the model's training files. */
-    /* All samples of the model's training files, because the training held out no sample. */
+    DATA_HELD_DRAWN, /* Held out: generated glyphs that differ from those for training. */
+    DATA_HELD_FILES, /* Held out: the files that are named as held out, or those of test=. */
+    DATA_HELD_SHARE, /* Held out: a share of the samples in the spec's files (nn/data/split.h). */
+    DATA_HELD_OTHER, /* An evaluation uses all samples: the model was trained on other files. */
+    /* An evaluation uses all samples. They are the samples of the training, which held out none. */
     DATA_HELD_NONE
 };
 

@@ -1,13 +1,9 @@
 /* nn/data/encoding.h -- converts text files to UTF-8 with newlines as line ends.
- * The table shows what can be found in a file, and how such a file is converted:
  *
- *   found                                              conversion
- *   a byte order mark of UTF-16, or NUL bytes as in    from UTF-16
- *   ASCII text in UTF-16
- *   bytes that are not UTF-8 (tables only)             from Windows-1252, a superset of Latin-1
- *   carriage returns and no newline                    carriage returns to newlines
- *
- * A byte order mark of UTF-8 is kept: the readers skip it.
+ * A file with a byte order mark of UTF-16, or with NUL bytes as in ASCII text in UTF-16, is
+ * converted from UTF-16. In a table, bytes that are not UTF-8 are converted from Windows-1252, a
+ * superset of Latin-1. In a file with carriage returns and no newline, carriage returns become
+ * newlines. A byte order mark of UTF-8 is kept: the readers skip it.
  */
 #ifndef NN_DATA_ENCODING_H
 #define NN_DATA_ENCODING_H

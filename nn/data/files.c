@@ -241,8 +241,8 @@ enum look {
     LOOK_NAMED
 };
 
-/* Reads the first bytes of a file, at most FILES_HEAD. Sets *look to whether the file begins like
- * the format `f`, begins differently or is empty. */
+/* Reads the first bytes of a file, at most FILES_HEAD. Sets *look: the file begins like the format
+ * `f`, begins differently, or is empty. */
 static int look_at(const char *path, const struct data_format *f, enum look *look,
                    char error[DATA_ERROR_MAX])
 {

@@ -386,8 +386,8 @@ bool data_kind_fixed(const char *kind)
 }
 
 /* Returns the family of kinds with which a kind of family f is compared. If the other kind is open,
- * such as "idx" (`open_beside`), mnist counts as idx, because the files of MNIST are IDX files.
- * Otherwise this is f. */
+ * such as "idx" (`open_beside`), mnist counts as idx, because the files of MNIST are IDX files. In
+ * all other cases, returns f. */
 static const struct kind_family *format_of(const struct kind_family *f, bool open_beside)
 {
     return f == &kind_families[KIND_MNIST] && open_beside ? &kind_families[KIND_IDX] : f;

@@ -107,8 +107,8 @@ struct kind_rows
     /* Text of the labels (nn/data/label_set.h), if the scheme is LABELS_LIST. Otherwise "". */
     char list[LABEL_SET_MAX];
     double divide; /* Number by which every value in the files is divided. */
-    /* Scale of the columns. COLUMNS_SCALE_AUTO: the columns are not scaled, and the next two fields
-     * are unused. */
+    /* Scale of the columns. COLUMNS_SCALE_AUTO: the columns are not scaled, so `columns` and
+     * `columns_hash` are unused. */
     enum columns_scale scale;
     /* Text of the columns, borrowed from the parsed kind. NULL: only the hash is known. */
     const char *columns;

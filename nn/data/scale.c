@@ -382,8 +382,8 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test,
         note_columns(&s->columns, names, note);
     size_t label = sparse             ? dataset_dim(train)
                    : s->columns.n > 0 ? s->columns.label
-                                      /* A table without struct columns: the label's column is
-                                       * unknown. */
+                                      /* Without struct columns, the label's column of a
+                                       * table is unknown. */
                                       : SIZE_MAX;
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, names, label, note);

@@ -320,7 +320,8 @@ static int read_tensor(struct file *f, const struct safetensors_tensor *t, const
     struct filling filling = {.to = x + to->offset};
     struct safetensors_walker w = {.take = fill, .self = &filling};
     const float *dst = filling.to;
-    /* The shapes are equal, because check_segments() refuses a file with another shape. */
+    /* The tensor has the shape of the segment `to`, because check_segments() refuses a file with
+     * another shape. */
     assert(t->n == to->n);
     int err = walk_tensor(f, t, &w, path, error);
     if (err < 0)

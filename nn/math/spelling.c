@@ -59,9 +59,10 @@ bool spelling_enough(const char *a, const char *b)
     return d <= (n + 2) / 4 + 1 && d < n;
 }
 
-/* A name that is similar enough to be suggested replaces one that is not, even if the similar name
- * has the larger distance. This case is possible because the allowed distance grows with the length
- * of the name. Otherwise the name with the smaller distance is kept. */
+/* Keeps the better of `name` and the best name so far. A name that is similar enough to be
+ * suggested is better than one that is not, even if its distance is larger. This can be, because
+ * the allowed distance grows with the length of the name. Otherwise the name with the smaller
+ * distance is better. */
 void spelling_try(struct spelling *n, const char *name)
 {
     size_t d = spelling_distance(n->found, name);

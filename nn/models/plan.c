@@ -63,8 +63,8 @@ static size_t padded(size_t n)
 }
 
 /* Sets needs[i] to true if the backward pass needs the gradient of layer i's output. This is so if
- * layer i has parameters, or a layer before it whose output reaches layer i directly or
- * indirectly. */
+ * layer i has parameters, or if a layer with parameters feeds layer i, directly or through other
+ * layers. */
 static void find_needs(const struct model *m, bool *needs)
 {
     for (size_t i = 0; i < m->n_layers; i++) {

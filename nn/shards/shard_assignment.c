@@ -315,8 +315,8 @@ static void draw_weights(const struct shard_owners *o, uint64_t key)
         double log_w = dirichlet_log_gamma(&r, o->split.alpha);
         /* The cost of a sample is a random number divided by the member's weight of its class. 1 /
          * weight is limited to exp(690), because a double cannot hold much larger numbers. Weights
-         * below exp(-690) thus count as equal, but such a member hardly ever has the lowest
-         * cost. */
+         * below exp(-690) therefore count as equal. This seldom matters, because a member with such
+         * a weight hardly ever has the lowest cost. */
         o->by_class[c] = dirichlet_exp(log_w < -690 ? 690 : -log_w);
     }
 }

@@ -30,10 +30,10 @@
  * of it. A model that is evaluated, stored or sent to a joining peer is W y(t), without the
  * momentum of the next round.
  *
- * Stability. Take a quadratic function with lr below 1 / curvature, and a symmetric W. A mode
- * (eigenvector) of the differences between the models is multiplied in each round by a root z of
- * z^2 - (l + beta) z + beta = 0, where l is real and at least the smallest eigenvalue of W. The
- * mode decays for -(1 + 2 beta) < l < 1, by sqrt(beta) per round unless l is close to 1. Every W
+ * Stability. Take a quadratic function with lr below 1 / curvature, and a symmetric W. In each
+ * round, a mode (eigenvector) of the differences between the models is multiplied by a root z of
+ * z^2 - (l + beta) z + beta = 0. Here l is real and at least the smallest eigenvalue of W. The mode
+ * decays for -(1 + 2 beta) < l < 1, by sqrt(beta) per round unless l is close to 1. Every W
  * with a consensus step size of at most 1 satisfies this bound. The published analysis needs a W
  * without negative eigenvalues, such as (I + W) / 2, which is --gamma 0.5 on a constant graph. The
  * program does not require this, because the bound above allows negative eigenvalues.

@@ -12,9 +12,10 @@
 /* Value of `round` if the outer momentum u applies to the next round, whatever its number is. */
 static const uint64_t any_round = UINT64_MAX;
 
-/* Limit of |u|, where u is the outer momentum that another peer sends, in units of |x - x0| / lr.
- * x0 is the initial model. After the first round |x - x0| is at least lr |u|. In later rounds |x -
- * x0| is usually larger, because x - x0 contains all earlier updates and u only the recent ones. */
+/* The outer momentum u of another peer is refused if |u| is more than this factor times |x - x0| /
+ * lr. x is the model that came with u, and x0 is the initial model. After the first round |x - x0|
+ * is at least lr |u|. In later rounds |x - x0| is usually larger, because x - x0 contains all
+ * earlier updates and u only the recent ones. */
 static const double most_ways = 4;
 
 int outer_optimiser_init(struct outer_optimiser *o, double lr, double momentum, size_t n)
