@@ -206,8 +206,9 @@ static int take_run(struct peer *p)
     int err = cmd_training_complete_run(&p->training, &filled, options_real(p->o, "epochs"),
                                         &c->run, error);
     /* If the user gave --epochs, the number of rounds in the cluster's run must agree with it. If
-     * the user did not give --epochs, its default does not matter. */
-    if (err == 0 && epochs) {
+     * the user did not give --epochs, its default does not matter. With --shard own the number of
+     * rounds follows from the peer's own files, so the peer that begins the run determines it. */
+    if (err == 0 && epochs && p->training.shard_spec.mode != SHARD_OWN) {
         char rounds[24];
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
         err = run_flags_set(&c->flags, "rounds", rounds, error);

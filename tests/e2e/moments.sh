@@ -144,6 +144,16 @@ bounded "$HEARSAY" peer --name p0 --listen 127.0.0.1:0 --key key --shard own --s
 code=$?
 check "the same again has finished: $(head -c 100 again.err)" [ $code = 0 ]
 
+# ---- With --epochs, files of different sizes give different numbers of rounds. The peer that creates the run decides. ----
+
+for i in 0 1 2; do
+    head -n $((300 + 150 * i)) "data/own/$i.csv" >"sized-$i.csv"
+done
+peers sized own csv:sized-%i.csv 3 --min-peers 3 --epochs 2 --batch 32 --lr 0.1 --model logreg
+for i in 0 1 2; do
+    check "--epochs and files of different sizes: peer $i ends in consensus" finish "${pid[i]}" 60
+done
+
 # ---- Tables that do not fit together are refused. ----
 
 awk -F, -v OFS=, '{ $3 = NR > 1 ? "much" : $3; print }' towns/1.csv >unlike.csv

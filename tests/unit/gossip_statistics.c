@@ -399,8 +399,8 @@ static void test_apart(void **state)
     term_of(&s, 0.25, 2, 6); /* This edge has the largest relative distance, (6 - 2) / 2. */
     term_of(&s, 0.25, 2, 1);
     statistics_mix(&s, x);
-    /* Of the three edges, the second has the largest relative distance: |6 - 2| / 2, where 2 is
-     * this peer's own value. */
+    /* The second of the three edges has the largest relative distance: |6 - 2| / 2, where 2 is this
+     * peer's own value. */
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);
     /* After a job without exchanges, statistics_apart() still returns the relative distance of the
