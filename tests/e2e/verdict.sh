@@ -290,4 +290,12 @@ ends "  started again after the others have left: the same certificate" again.ou
 check "  and the same model" [ "$(sha256sum <again-1/model.safetensors)" = "$before" ]
 check "  and a summary" [ -f again-1/summary.json ]
 
+# Two of three peers restart one after the other, between the final models and the certificate.
+read -r -a port < <(free_ports 3)
+python3 "$root/tests/e2e/majority_restarts.py" "$HEARSAY" . "${port[@]}" >majority.out 2>majority.err
+code=$?
+[ $code = 77 ] && echo "# no try met the moment before the certificate"
+check "two of three peers restart before the certificate: all end in consensus: $(cat majority.out)" \
+    [ $code = 0 -o $code = 77 ]
+
 e2e_end

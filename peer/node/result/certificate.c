@@ -273,10 +273,13 @@ void certificate_freeze(struct node *n)
      * earlier process of this peer has reported it so. The model of a peer that was absent at the
      * end (`away`) never counts as within the target, because it was not mixed in the consensus
      * phase. */
+    const struct phases_status s = phases_status(n->phases);
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
-    bool within =
-        near && !phases_status(n->phases).away && !job_diverged(n->job) && !job_has_failed(n->job);
+    /* A model that was fetched from members that had ended is one of their final models. This peer
+     * cannot measure its distance, but the certificate does, from the evidence of all models. */
+    near |= s.final && s.taken;
+    bool within = near && !s.away && !job_diverged(n->job) && !job_has_failed(n->job);
     n->certificate->model = within ? CERTIFICATE_WITHIN : CERTIFICATE_OUTSIDE;
     n->certificate->frozen_us = n->env.now_us;
     finish_freeze(f, within ? job_evidence(n->job) : NULL, n->env.now_us);

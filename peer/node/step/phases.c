@@ -870,6 +870,7 @@ struct phases_status phases_status(const struct phases *ph)
                                   .stalled = ph->stalled,
                                   .away = ph->away,
                                   .final = ph->final,
+                                  .taken = ph->taken,
                                   .stranded = ph->waits.what == WAITS_FOR_FINISH,
                                   .edge_bound = ph->chain.bound};
 }

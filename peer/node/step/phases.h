@@ -61,6 +61,7 @@ struct phases_status
     bool away;    /* True: the run ended while this peer was absent, so this peer ends, too. */
     /* True: the model that this peer fetched is final, because all other members had finished. */
     bool final;
+    bool taken; /* True: this peer fetched its model from other members. */
     /* True: no neighbour is left to mix with, and this peer waits for the finish protocol. */
     bool stranded;
     /* Bound on the consensus distance that is computed from the edges (distance_bound.h). */
