@@ -542,7 +542,7 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     field_text(r, key, theirs);
     if (key->agrees != NULL ? key->agrees(mine, theirs) : strcmp(mine, theirs) == 0)
         return 0;
-    const char *also = strcmp(key->name, "rounds") == 0 ? " (or --epochs)" : "";
+    const char *also = strcmp(key->name, "rounds") == 0 ? " (or epochs)" : "";
     snprintf(error, RUN_ERROR_MAX,
              "--%.40s %.80s%s contradicts the cluster's run, which has %.40s=%.80s", key->name,
              mine, also, key->name, theirs);

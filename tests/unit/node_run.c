@@ -432,7 +432,7 @@ static void contradictions_name_both_values(void **state)
         char want[RUN_ERROR_MAX];
         snprintf(want, sizeof want,
                  "--%s %.100s%s contradicts the cluster's run, which has %s=%.100s", other[i][0],
-                 mine, strcmp(other[i][0], "rounds") == 0 ? " (or --epochs)" : "", other[i][0],
+                 mine, strcmp(other[i][0], "rounds") == 0 ? " (or epochs)" : "", other[i][0],
                  rich.value[k]);
         assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
         assert_string_equal(error, want);
