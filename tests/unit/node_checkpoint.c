@@ -247,6 +247,13 @@ static void test_without_lock_step(void **state)
     assert_false(checkpoint_blocks(r.c, &v));
     checkpoint_written(r.c, 80);
     assert_true(checkpoint_now(r.c, &v));
+    /* The last round of training has a checkpoint of any age, like in lock step. */
+    rig_init(&r, 0);
+    v = at(999);
+    v.lock_step = false;
+    assert_false(checkpoint_now(r.c, &v));
+    v.beat = 1000;
+    assert_true(checkpoint_now(r.c, &v));
     checkpoint_close(r.c);
 }
 

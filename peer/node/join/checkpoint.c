@@ -95,8 +95,11 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
     bool old = every_us > 0 && (c->asked || age_us(c) >= every_us);
+    /* Without lock step each peer decides by itself. The last round of training always has a
+     * checkpoint, because the consensus phase takes none. */
+    bool last = every_us > 0 && v->beat == v->rounds;
     if (!v->lock_step)
-        return old && !c->writing;
+        return (old || last) && !c->writing;
     if (c->due != 0 && c->due == v->beat)
         return !c->writing;
     if (c->due < v->beat)
