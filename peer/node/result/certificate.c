@@ -276,9 +276,9 @@ void certificate_freeze(struct node *n)
     const struct phases_status s = phases_status(n->phases);
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
-    /* A model that was fetched from members that had ended is one of their final models. This peer
-     * cannot measure its distance, but the certificate does, from the evidence of all models. */
-    near |= s.final && s.taken;
+    /* A model that was fetched from members that had ended is one of their final models. If its
+     * distance is not known, the certificate measures it from the evidence of all models. */
+    near |= s.final && s.taken && !isfinite(distance);
     bool within = near && !s.away && !job_diverged(n->job) && !job_has_failed(n->job);
     n->certificate->model = within ? CERTIFICATE_WITHIN : CERTIFICATE_OUTSIDE;
     n->certificate->frozen_us = n->env.now_us;
