@@ -168,8 +168,8 @@ static void stand(struct member *e)
 {
     uint8_t text[WIRE_ID_BYTES + 1];
     memcpy(text, e->record->id, WIRE_ID_BYTES);
-    for (uint8_t ring = 0; ring < MEMBERS_RINGS; ring++) {
-        text[WIRE_ID_BYTES] = ring;
+    for (int ring = 0; ring < MEMBERS_RINGS; ring++) {
+        text[WIRE_ID_BYTES] = (uint8_t)ring;
         e->place[ring] = rng_hash(text, sizeof text);
     }
 }

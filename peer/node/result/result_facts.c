@@ -47,14 +47,13 @@ static void count_member(const struct node *n, const struct member *m, const uin
     f->n_failed += r->state == RECORD_FAILED && !self;
     if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
         f->without_first = false;
-    if (f->away && finished && !self)
+    bool gone = f->away && !self;
+    if (gone && finished)
         verdict_add_finished(f, r->name);
-    else if (f->away && !self)
-        verdict_add_dead(f, r->name);
-    else if (finished || (lives && r->state != RECORD_STALLED)) {
+    else if (!gone && (finished || (lives && r->state != RECORD_STALLED))) {
         f->n_among++;
         f->without_first &= first == NULL || !env_same_id(r->id, first);
-    } else if (!lives)
+    } else if (gone || !lives)
         verdict_add_dead(f, r->name);
     else
         verdict_add_absent(f, r->name, "its worker hangs");
