@@ -88,7 +88,7 @@ check "  the result so far: $(head -n 1 s-train.out)" eval 'grep -qE "^accuracy 
 check "  by the model of some round" grep -qE 'held out(, evaluated with the model of round [0-9]+)?$' s-train.out
 interrupt s-local sl/peer-1/metrics.jsonl local --peers 2 "${run[@]}" "${many[@]}" 1 --out sl
 check "  the table of what is known: $(grep '^accuracy ' s-local.out)" eval \
-    'grep -qE "^peer-1 +[0-9.]+ %" s-local.out && grep -qE "^accuracy .* of round [0-9]+, on 1000 samples$" s-local.out'
+    'grep -qE "^peer-1 +[0-9.]+ %" s-local.out && grep -qE "^accuracy .* at round [0-9]+, on 1000 samples$" s-local.out'
 check "  which says that it was stopped: $(tail -n 1 s-local.out)" grep -q '^stopped at round' s-local.out
 interrupt s-sim ss/peer-1/metrics.jsonl sim --peers 2 "${run[@]}" "${many[@]}" 1 --out ss
 check "  what is known, with the exact drift" eval 'grep -qE "^accuracy +[0-9.]+ % to" s-sim.out &&
