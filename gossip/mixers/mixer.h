@@ -5,8 +5,8 @@
  * whole run. A mixer is a constant table of functions. It decides what a delta contains and
  * how the model moves.
  *
- * The mixer does not handle messages, lost sessions or checkpoints. Two lower layers do that for
- * every mixer:
+ * The mixer does not handle messages, lost sessions or checkpoints of shared data. Two lower layers
+ * do that for every mixer:
  *
  *   layer               thread   task
  *   edge (edge.h)       loop     stores the two deltas of an exchange; resends after a lost session

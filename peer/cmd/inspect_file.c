@@ -86,8 +86,8 @@ static bool same_shape(const struct cmd_inspect_tensor *t, const struct segment 
     return same;
 }
 
-/* Finds for each tensor of the file the segment (named tensor) of the run's model that is equal to
- * it. Sets in->unlike to the first tensor that is only in the file or only in the model. */
+/* Finds for each tensor of the file the segment (named tensor) of the run's model with the same name
+ * and shape. Sets in->unlike to the first tensor without such a counterpart. */
 static void compare(struct cmd_inspect *in)
 {
     for (size_t i = 0; i < in->n_tensors; i++) {

@@ -164,15 +164,17 @@ static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names,
         snprintf(names + len, size - len, " and others");
 }
 
-/* If peer i has been stopped (SIGSTOP) for longer than --quorum-timeout, ends it and counts it as
- * failed. A peer that is not stopped may take any time. Returns true if peer i was ended. */
+/* If peer i is stopped (SIGSTOP), and --quorum-timeout has passed since the first peer completed the
+ * run, ends peer i and counts it as failed. A peer that is not stopped may take any time. Returns
+ * true if peer i was ended. */
 static bool end_if_stopped(struct local *l, uint32_t i)
 {
     double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
     if (waited_s < options_real(l->o, "quorum-timeout") || !uv_cluster_stopped(&l->cluster, i))
         return false;
     cmd_progress_end_line(&l->progress);
-    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --quorum-timeout: killing it",
+    cmd_fail(l->o, CMD_FAILED,
+             "%s is stopped, and --quorum-timeout has passed since the run ended: killing it",
              l->result.name[i]);
     l->result.given_up[i] = true;
     l->result.failed = true;

@@ -71,7 +71,7 @@ json_t *outdir_read_summary(const char *path);
 
 /* Makes the directory, locks it for this process and deletes temporary files of a killed process.
  * Returns 0, or a negative errno with a message in `why`. -EBUSY: another process has the lock, and
- * the message gives its number. */
+ * the message gives its number, if known. */
 __attribute__((warn_unused_result)) int outdir_open(struct outdir *d, const char *path,
                                                     char why[OUTDIR_WHY_MAX]);
 /* Releases the lock. Does nothing if `d` is not open. */

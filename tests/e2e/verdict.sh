@@ -147,7 +147,7 @@ ends "a peer that is stopped for good" halted.out 1 "failed 1 2/3 peer-1 exact"
 check "  it was waited for by name: $(grep 'waiting for' halted.err | head -n 1)" \
     grep -q 'waiting for peer-1 (stopped): the run ended for other peers [0-9]* s ago' halted.err
 check "  and ended: $(grep 'than --quorum-timeout' halted.err)" \
-    grep -q 'peer-1 has been stopped for longer than --quorum-timeout: killing it' halted.err
+    grep -q 'peer-1 is stopped, and --quorum-timeout has passed since the run ended: killing it' halted.err
 check "  none is left" none_alive "${children[@]}"
 check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
     [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]

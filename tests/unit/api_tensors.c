@@ -55,8 +55,8 @@ static void test_trained_ones_come_first_and_in_place_where_they_lie_so(void **s
     add(&t, "mean", wide + 7, HEARSAY_FLOAT32, HEARSAY_STATISTIC, 2);
     add(&t, "var", wide + 10, HEARSAY_FLOAT32, HEARSAY_VARIANCE, 1);
     assert_int_equal(tensors_lay(&t, error), 0);
-    assert_null(t.flat);
     /* The tensors are not contiguous in memory, so there is no flat vector. */
+    assert_null(t.flat);
     assert_true(tensors_layout(&t) == layout);
     tensors_close(&t);
 

@@ -101,7 +101,7 @@ static void test_format(void **state)
     shot.n_edges = shot.n_refused = shot.n_violations = 0;
     check_format(written(RIG_TAKEN_US));
     memset(&shot, 0, sizeof shot);
-    check_format(written(RIG_TAKEN_US)); /* A snapshot without any known value. */
+    check_format(written(RIG_TAKEN_US)); /* A snapshot of zeros: no run, no texts. */
     assert_true(value_of(page.p, "hearsay_ready") == 0);
 }
 

@@ -11,7 +11,7 @@
 enum {
     DIM = 211,
     ROUNDS = 30,
-    MOST = 2000 * 1000 /* Largest number of simulated events. No run of this file reaches it. */
+    MOST = 2000 * 1000 /* Largest number of simulated events of one call of rig_run(). */
 };
 
 static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};

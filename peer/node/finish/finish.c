@@ -650,8 +650,9 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
 }
 
 /* Handles an ASK or a PROPOSE, a *wave* that may arrive over several links. At its first arrival
- * this peer takes part, and later answers the link. At a further arrival, or if this peer takes
- * part in a later wave, the answer contains only the ballot that this peer has promised. */
+ * this peer takes part, and answers this link when its own links have answered. At a further
+ * arrival, or if this peer takes part in a later wave, it answers at once with the highest ballot
+ * that it knows. A wave of an earlier attempt is answered with the decision to abort it. */
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
