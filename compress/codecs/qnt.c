@@ -253,8 +253,8 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
         if (bits > 0)
             pack_put(dst + 4 * k + at / 8 * bits, code, count, bits);
     }
-    /* As a difference of sums, e2 has a rounding error of about 1e-12 |v|^2. If e2 is not much
-     * larger than this error, the block is decoded to measure its error. */
+    /* The squared error e2 is a difference of sums, with a rounding error of about 1e-12 |v|^2. If
+     * e2 is not much larger than this error, the block is decoded to measure e2 exactly. */
     double e2 = b->x2 + put_means(dst, mass, k);
     if (e2 > 1e-6 * b->x2)
         return e2;

@@ -81,8 +81,8 @@ struct tree_aggregation_pair
     /* For each slot: index of the measurement window for which a report or result was sent over
      * this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last measurement window whose start this peer has sent over this edge. 0:
-     * none. */
+    /* Index of the last measurement window of which this peer has sent the start over this edge. 0:
+     * no start was sent. */
     uint64_t told;
     /* Number of deltas since the last report or result was sent over this edge. */
     uint64_t quiet;
@@ -193,7 +193,7 @@ void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  uint64_t built);
 /* Records that the edge was reset: messages that may have been lost are sent again. */
 void tree_aggregation_pair_reset(struct tree_aggregation_pair *p);
-/* Handles a message from the neighbour. index: the measurement window, of which only the lower 24
+/* Handles a message from the neighbour. index: number of the measurement window; only its lower 24
  * bits are used. sum: ignored for a CLOCK message. */
 void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
                            enum tree_aggregation_word word, uint64_t index,

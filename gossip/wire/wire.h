@@ -160,9 +160,9 @@ struct record
     /* Step counters of the checkpoints, at most two, from which the process may resume, the newer
      * one first. 0: no checkpoint. */
     uint64_t beat[2];
-    /* Evidence of a duplicate identity. over: boot id of another process with this identity; 0:
-     * none. age_ms: age of the signing process, in milliseconds, when it raised its incarnation
-     * above that of the other process. */
+    /* Evidence of a duplicate identity. over: boot id of another process with this identity; 0: no
+     * other process is known. age_ms: age of the signing process, in milliseconds, when it raised
+     * its incarnation above that of the other process. */
     uint64_t over, age_ms;
     char name[WIRE_NAME_MAX + 1];
     /* Addresses in the form "host:port". */
@@ -322,8 +322,8 @@ struct wire_delta
     /* Hash of the edge's two replicas (a, b) before this round. 0: the two ends do not compare
      * their replicas in this round. */
     uint64_t hash;
-    uint64_t
-        checkpoint; /* Step counter at which all peers write a checkpoint. 0: no checkpoint is planned. */
+    /* Step counter at which all peers write a checkpoint. 0: no checkpoint is planned. */
+    uint64_t checkpoint;
     /* Number of hops around the sender within which all peers are known to be under
      * --final-drift. */
     uint32_t settled;

@@ -357,7 +357,7 @@ const struct kind_family *kind_family_of(const char *kind, struct data_shape *sh
         return NULL;
     *shape = f->shape;
     bool ok = false;
-    /* The name of the family alone is a valid kind, except for text, whose kinds always have a
+    /* The name of the family alone is a valid kind, except for text: a kind of text always has a
      * context. */
     if (f->shape.n_classes > 0 || kind[n] == '\0')
         ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;

@@ -90,9 +90,9 @@ struct safetensors_header
 
 /* ---- Reading a header ---- */
 
-/* Gets the length of the header from the first bytes of a file, whose size is n_file bytes. b[] has
- * the length field and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file
- * cannot have a header of this length. */
+/* Gets the length of the header from the first bytes of a file of n_file bytes. b[] has the length
+ * field and the first byte of the JSON. Returns 0, or -EINVAL with a message if the file cannot
+ * have a header of this length. */
 __attribute__((warn_unused_result)) int safetensors_header_length(
     const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t n_file, const struct safetensors_rules *rules,
     uint64_t *n, const char *path, char error[FILE_ERROR_MAX]);

@@ -14,9 +14,9 @@ static double lanes_sum(const double l[LANES])
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
 }
 
-/* There are LANES partial sums, the lanes. Lane j adds the products of the elements j, j + LANES, j
- * + 2 LANES and so on. The result therefore has the same bits, whatever vector width the compiler
- * uses. */
+/* Adds up LANES partial sums (lanes). Lane j adds the products of the elements j, j + LANES,
+ * j + 2 LANES and so on. The result therefore has the same bits with every vector width that the
+ * compiler may use. */
 VEC_CLONES double vec_dot(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};

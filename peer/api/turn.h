@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-/* Which side, the library or the caller, may use the tensors now. */
+/* The side that may use the tensors now: the library or the caller. */
 enum turn_side {
     TURN_PEER,   /* The library has the tensors. */
     TURN_CALLER, /* The caller has the tensors and does local steps. */

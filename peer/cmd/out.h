@@ -51,7 +51,7 @@ int cmd_out_examine(struct cmd_out *out, const struct options *o, const char *di
                     const struct run_identity_flag *flags, const struct run *run);
 
 /* Examines the output directory again for the same run: compares its run.txt with out->text, which
- * cmd_out_examine() has written. Results and messages are those of cmd_out_examine(). */
+ * cmd_out_examine() has written. Returns and prints the same as cmd_out_examine(). */
 int cmd_out_reexamine(struct cmd_out *out);
 
 /* Creates and locks the output directory, and examines it again under the lock. With --fresh moves

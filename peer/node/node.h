@@ -112,7 +112,7 @@ enum node_why {
     NODE_WHY_UNKNOWN,
     NODE_WHY_UNRESOLVED,  /* The host name has no address. */
     NODE_WHY_REFUSED,     /* The host answers, but no process listens on the port. */
-    NODE_WHY_UNREACHABLE, /* There is no route to the host. */
+    NODE_WHY_UNREACHABLE, /* The network has no route to the host. */
     NODE_WHY_TIMEOUT,     /* The TCP connection was not answered in time. */
     NODE_WHY_CLOSED,      /* The callee closed the connection without sending a byte. */
     NODE_WHY_MUTE,        /* The callee accepted the connection and sent no byte in time. */

@@ -101,7 +101,7 @@ void edges_set_aside(struct edges *es, size_t n_vertices);
 /* Returns whether the edge has not been open for so long (SCHEDULE_LOST_US) that this peer drops it
  * if only the topology of training contains it. */
 bool edges_gave_up(const struct edges *es, const struct neighbour *b);
-/* Stores a BEAT of neighbour b, whose values neighbour_settled() reads later. */
+/* Stores the values of a BEAT of neighbour b. neighbour_settled() reads them later. */
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
 
 #endif

@@ -61,9 +61,9 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
  * other members. */
 bool initial_alone(const struct initial *in);
 
-/* For runs whose initial model is supplied by programs: returns the session of a member that lacks
- * the run's initial model or has no run yet. The first round must wait for such a member, up to
- * --quorum-timeout after the session began. NULL: there is no such member. */
+/* Called in a run with an initial model that the users' programs supply. Returns the session of a
+ * member that lacks this model or has no run yet. The first round must wait for such a member, up
+ * to --quorum-timeout after the session began. NULL: no member lacks the model. */
 const struct link *initial_awaited(const struct initial *in);
 
 #endif
