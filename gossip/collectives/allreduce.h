@@ -8,7 +8,7 @@
  * This also holds with momentum (including Nesterov) and weight decay, because a velocity is linear
  * in the gradients. With --clip, Adam or H > 1 the algorithm is local SGD (Stich 2019).
  *
- * peer/node/collectives/allreduce.h computes the sum with one of the schedules of collective.h
+ * peer/node/collectives/allreduce.c computes the sum with one of the schedules of collective.h
  * and passes the mean to the mixer as the result of the round (control_arm.h).
  */
 #ifndef GOSSIP_COLLECTIVES_ALLREDUCE_H

@@ -1,6 +1,6 @@
 /* gossip/collectives/centre.h -- the server of --mixer ps: workers push updates and pull models.
  *
- * The server is a pure state machine. The caller (peer/node/collectives/parameter_server.h) passes
+ * The server is a pure state machine. The caller (peer/node/collectives/parameter_server.c) passes
  * the messages of the workers in and sends the answers.
  *
  *   worker in round c --push C(p_c)--> z += C(p_c) / m --when the answer is due--> answer

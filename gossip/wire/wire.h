@@ -375,7 +375,7 @@ enum wire_round_protocol_word {
     /* The payload is the model that the all-reduce of round `round` computed. */
     WIRE_ROUND_PROTOCOL_RESULT,
     /* The next kinds are messages to and from the server of --mixer ps
-     * (peer/node/collectives/parameter_server.h). */
+     * (peer/node/collectives/parameter_server.c). */
     /* To the parameter server: the sender has done round `round`. `view` is the round of the last
      * answer that the sender has received from the server. */
     WIRE_ROUND_PROTOCOL_HERE,

@@ -23,7 +23,7 @@
 static void close_run(struct node *n)
 {
     edges_close_all(n->edges);
-    round_protocol_close(&n->round_protocol);
+    round_protocol_end(n->round_protocol);
     job_drop(n->job);
     model_server_forget(n->orders);
     certificate_forget(n->certificate);
@@ -46,7 +46,7 @@ static void take_run(struct node *n, const struct run *run)
         leave_run(n);
     run_context_take(&n->workshop, run);
     if (n->workshop.ready)
-        round_protocol_open(&n->round_protocol, &n->env, n->sessions, &n->workshop);
+        round_protocol_begin(n->round_protocol);
     assert(n->workshop.ready || n->env.over);
 }
 
@@ -156,8 +156,9 @@ static int open_machines(struct node *n, const struct node_config *config)
     n->halt = graceful_stop_open();
     n->checkpoint = checkpoint_open(&n->env);
     n->orders = model_server_open(&n->env, n->sessions, &n->workshop);
+    n->round_protocol = round_protocol_open(&n->env, n->sessions, &n->workshop);
     n->phases = phases_open(&n->env, n->sessions, &n->workshop, n->edges, n->join, n->checkpoint,
-                            n->quorum, &n->round_protocol);
+                            n->quorum, n->round_protocol);
     n->job = job_open(&n->env, n->sessions, &n->workshop, n->edges, n->phases, n->orders);
     n->resume =
         resume_open(&n->env, n->sessions, &n->workshop, n->edges, n->join, n->phases, n->job);
@@ -166,7 +167,7 @@ static int open_machines(struct node *n, const struct node_config *config)
     bool all = n->pooling != NULL && n->phases != NULL && n->job != NULL && n->roll != NULL
                && n->resume != NULL && n->halt != NULL && n->edges != NULL && n->join != NULL
                && n->quorum != NULL && n->checkpoint != NULL && n->orders != NULL
-               && n->certificate != NULL && n->final_model != NULL;
+               && n->round_protocol != NULL && n->certificate != NULL && n->final_model != NULL;
     return all ? 0 : -ENOMEM;
 }
 
@@ -179,6 +180,7 @@ static void close_machines(struct node *n)
     job_close(n->job);
     resume_close(n->resume);
     phases_close(n->phases);
+    round_protocol_close(n->round_protocol);
     model_server_close(n->orders);
     checkpoint_close(n->checkpoint);
     quorum_close(n->quorum);
@@ -302,8 +304,8 @@ static bool mixes(const struct node *n)
  * complete a round only while this peer is idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    round_protocol_hear(&n->round_protocol, n->sessions, l, &m->round_protocol,
-                        phases_round(n->phases), mixes(n) && !job_is_running(n->job));
+    round_protocol_hear(n->round_protocol, l, &m->round_protocol, phases_round(n->phases),
+                        mixes(n) && !job_is_running(n->job));
 }
 
 /* Handler and error text of each message type. NULL: the type is a protocol violation. */
@@ -639,7 +641,9 @@ static void node_check(const struct node *n, const struct node_effects *fx)
     enum node_phase phase = phases_phase(n->phases);
     bool runs = job_is_running(n->job);
     assert((!w->ready || w->has_run) && (!w->lacks || w->ready));
-    assert(w->ready || (!runs && edges_count(n->edges) == 0 && n->round_protocol.kind == NULL));
+    assert(
+        w->ready
+        || (!runs && edges_count(n->edges) == 0 && !round_protocol_is_active(n->round_protocol)));
     assert((!fx->work || runs) && (!fx->write_model || join_has_model(n->join)));
     if (n->env.over)
         return;
@@ -657,7 +661,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     env_begin_step(&n->env, now_us, ev->now_us, fx);
     model_server_release(n->orders);
     parts_release(n->edges);
-    round_protocol_release(&n->round_protocol);
+    round_protocol_release(n->round_protocol);
     n->clock_ms = ev->io.clock_ms;
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
         n->bytes_sent = ev->io.bytes_sent;
@@ -683,7 +687,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         if (!resume_is_waiting(n->resume) || resume_look(n->resume)) {
             update_edges(n);
             if (mixes(n) && !n->env.over)
-                round_protocol_look(&n->round_protocol, phases_round(n->phases),
+                round_protocol_look(n->round_protocol, phases_round(n->phases),
                                     !job_is_running(n->job));
             update_phases(n);
         }

@@ -54,7 +54,7 @@ struct node
     struct checkpoint *checkpoint;
     struct quorum *quorum;
     struct model_server *orders;
-    struct round_protocol round_protocol;
+    struct round_protocol *round_protocol;
     struct phases *phases;
     struct job *job;
     struct membership_log *roll;

@@ -3,7 +3,7 @@
  * Compares it with a naive parameter server, and tests bytes, staleness, deaths of workers and
  * servers, and lost sessions. */
 #include "gossip/collectives/ps.h"
-#include "peer/node/collectives/parameter_server.h"
+#include "peer/node/collectives/round_protocol_state.h"
 #include "peer/node/state.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"
@@ -163,9 +163,9 @@ static void test_lost_sessions(void **state)
             rig_ended_well(&r, policies[p] == RUN_SYNC ? 0 : 1e-3);
             if (policies[p] == RUN_SYNC && strcmp(codecs[c], "qsgd:4") != 0)
                 is_naive(&r);
-            const struct parameter_server *s = sim_node(r.world, 0)->round_protocol.self;
-            assert_true(s->serving);
-            assert_int_equal(s->centre.n_pushes, 4 * ROUNDS);
+            const struct centre *s = parameter_server_centre(sim_node(r.world, 0)->round_protocol);
+            assert_non_null(s);
+            assert_int_equal(s->n_pushes, 4 * ROUNDS);
             rig_close(&r);
         }
 }
@@ -325,8 +325,7 @@ static void test_a_link_that_is_cut(void **state)
     until_us = sim_now_us(r.world) + 40 * 1000 * 1000;
     while (sim_now_us(r.world) < until_us)
         assert_true(sim_step(r.world));
-    const struct parameter_server *s = sim_node(r.world, 2)->round_protocol.self;
-    assert_true(s->n_alone > 0);
+    assert_true(sim_node(r.world, 2)->round_protocol->n_alone > 0);
     sim_cut(r.world, 0, 2, false);
     sim_cut(r.world, 2, 0, false);
     rig_run(&r, sim_events(r.world) + MOST);

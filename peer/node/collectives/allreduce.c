@@ -1,11 +1,45 @@
-/* peer/node/collectives/allreduce.c -- runs an all-reduce over sessions, and restarts it if a
- * member or session is lost. */
-#include "peer/node/collectives/allreduce.h"
+/* peer/node/collectives/allreduce.c -- computes the mean of all models after each round
+ * (all-reduce), and restarts if a member or session is lost.
+ *
+ * The mixers allreduce and sma use this round protocol. A `struct collective`
+ * (gossip/collectives/collective.h) lists the steps, and the messages of each step between the
+ * members.
+ *
+ *   job done --> attempt begins --all sessions are up--> step 0, 1, ... --> mean --> next job
+ *                      ^                                       |
+ *                      +--- the members changed, or a session was lost: attempt + 1
+ *
+ * Messages:
+ *
+ *   STEP    data of one step of the schedule
+ *   AGAIN   the sender is at this attempt and has no result
+ *   HAVE    answer to AGAIN: the sender has the result of this or a later round
+ *   WANT    request for that result
+ *   RESULT  answer to WANT: the model
+ *
+ * A rank is the place of a member among the vertices. A STEP names its round, attempt, view (a hash
+ * of the members) and step, and is used only if all of them match. A peer that restarts the
+ * collective increases the attempt and sends AGAIN to all members. A peer that receives a higher
+ * attempt adopts it. Each peer therefore begins each pair of attempt and view at most once, and
+ * sends each STEP of the pair at most once. Every attempt starts from the models after the local
+ * steps. Until its last step, an attempt changes only the copy `stage`, so the model never contains
+ * a half-finished sum if a member dies.
+ *
+ * When members die, some peers may already have the mean of a round while others do not. The others
+ * fetch the mean with AGAIN, HAVE, WANT and RESULT. In the same way a member that returns after a
+ * long absence fetches the result of a later round and skips the rounds before it.
+ *
+ * A member may be alive but unreachable. A peer that has had no session with it for
+ * SCHEDULE_LOST_US continues with its own model in place of the mean, and prints a warning. The
+ * consensus phase brings such models together.
+ *
+ * The members are trusted, as in any all-reduce: all finite values are used. The mixers do not
+ * accept --byzantine.
+ */
+#include "peer/node/collectives/round_protocol_state.h"
 
-#include "gossip/collectives/control_arm.h"
 #include "gossip/collectives/sma.h"
 #include "nn/math/vec.h"
-#include "peer/node/timers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,54 +52,97 @@ enum {
     AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX
 };
 
-static void *allreduce_open(struct env *env, struct sessions *s, struct run_context *w)
+/* A STEP message that has arrived and is not used yet. The vector v has n floats. */
+struct allreduce_step
 {
-    struct allreduce *c = malloc(sizeof *c);
+    struct allreduce_step *next; /* Next message in the order of arrival. NULL: no later one. */
+    uint8_t id[WIRE_ID_BYTES];   /* Identity of the sender. */
+    /* Round, view (hash of the members), attempt and step that the message names. */
+    uint64_t round, view;
+    uint32_t attempt, step;
+    size_t n;
+    float v[];
+};
+
+/* The member that has a given rank (place among the vertices) in the current attempt. */
+struct allreduce_rank
+{
+    uint8_t id[WIRE_ID_BYTES];
+    /* Number of the session that this attempt uses. 0 for this peer itself, and if there is no
+     * session. */
+    uint32_t link;
+};
+
+enum attempt_state {
+    ATTEMPT_WAITS,   /* The result is known, or a member of some rank has no session yet. */
+    ATTEMPT_SENDS,   /* The STEP messages of the current step must be sent. */
+    ATTEMPT_RECEIVES /* The STEP messages of the current step are sent. */
+};
+
+/* The all-reduce of one run. */
+struct allreduce
+{
+    struct round_protocol *base;
+    uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
+    /* Number of the current attempt in this round. 0: the first. */
+    uint32_t attempt;
+    uint64_t view; /* Hash of the members when the attempt began. */
+    enum attempt_state state;
+    /* True: the attempt made no progress for ROUND_PROTOCOL_STALL_US, and all members were asked
+     * (message AGAIN). */
+    bool stuck;
+    /* n: number of ranks (members in the all-reduce). rank: rank of this peer. step: current
+     * step. */
+    uint32_t n, rank, step;
+    struct allreduce_rank at[COLLECTIVE_RANKS_MAX];
+    /* later_round: latest round after `round` that a message has named. later_attempt: largest
+     * attempt of that round. */
+    uint64_t later_round;
+    uint32_t later_attempt;
+    /* Last time at which a step was completed or all members were asked (AGAIN), in
+     * microseconds. */
+    int64_t progress_us;
+    struct allreduce_step *steps; /* Received STEP messages that are not used yet. */
+    float *stage;                 /* Sum of the current attempt: n_floats values. */
+    /* The last result was computed in attempt result_attempt. result_view: hash of the members of
+     * that attempt. */
+    uint64_t result_view;
+    uint32_t result_attempt;
+};
+
+static void *allreduce_begin(struct round_protocol *p)
+{
+    struct allreduce *c = calloc(1, sizeof *c);
+    const struct run *run = &p->workshop->run;
     if (c == NULL)
         return NULL;
-    *c = (struct allreduce){.env = env, .sessions = s, .workshop = w};
-    if (w->mixing.mixer == &mixer_sma)
-        sma_set(&w->mixing, 1.0 / (w->run.min_peers > 0 ? w->run.min_peers : 1),
-                w->run.centre_momentum);
+    c->base = p;
+    if (p->workshop->mixing.mixer == &mixer_sma)
+        sma_set(&p->workshop->mixing, 1.0 / (run->min_peers > 0 ? run->min_peers : 1),
+                run->centre_momentum);
     return c;
+}
+
+static const struct mixing *mixing_of(const struct allreduce *c)
+{
+    return &c->base->workshop->mixing;
 }
 
 static size_t model_bytes(const struct allreduce *c)
 {
-    return c->workshop->mixing.n_floats * sizeof(float);
+    return round_protocol_model_bytes(c->base);
 }
 
 static const struct collective *schedule(const struct allreduce *c)
 {
-    return collective_all[c->workshop->run.collective];
+    return collective_all[c->base->workshop->run.collective];
 }
 
-static void no_memory(struct allreduce *c)
+static size_t allreduce_open(void *self)
 {
-    env_note(c->env, NOTE_ERROR, "out of memory for a collective");
-    env_end(c->env, 1);
-}
-
-static bool open_vectors(struct allreduce *c)
-{
-    if (c->open)
-        return true;
+    struct allreduce *c = self;
     c->stage = malloc(model_bytes(c));
-    c->result = malloc(model_bytes(c));
-    c->open = c->stage != NULL && c->result != NULL;
-    if (c->open) {
-        outbox_open(&c->outbox, model_bytes(c), COLLECTIVE_OPS_MAX);
-        return true;
-    }
-    free(c->stage);
-    free(c->result);
-    no_memory(c);
-    return false;
-}
-
-static void allreduce_release(void *self)
-{
-    outbox_release(&((struct allreduce *)self)->outbox);
+    return c->stage != NULL ? model_bytes(c) : 0;
 }
 
 static void drop_step(struct allreduce_step **at)
@@ -75,44 +152,41 @@ static void drop_step(struct allreduce_step **at)
     free(s);
 }
 
-static void allreduce_close(void *self)
+static void allreduce_end(void *self)
 {
     struct allreduce *c = self;
-    outbox_close(&c->outbox);
     while (c->steps != NULL)
         drop_step(&c->steps);
-    if (c->open) {
-        free(c->stage);
-        free(c->result);
-        control_arm_give(&c->workshop->mixing, NULL, 0, 0);
-    }
+    free(c->stage);
     free(c);
 }
 
 static void allreduce_check(const struct allreduce *c)
 {
-    uint64_t rounds = c->workshop->run.rounds;
-    assert(c->result_round <= c->round && c->round <= rounds && c->later_round <= rounds);
-    assert(c->open || (c->round == 0 && !c->started));
-    assert(!c->started || c->result_round < c->round);
-    assert(!c->started || (c->rank < c->n && c->n <= COLLECTIVE_RANKS_MAX));
-    assert(c->progress_us <= c->env->now_us && c->wanted_us <= c->env->now_us);
+    uint64_t rounds = c->base->workshop->run.rounds;
+    bool started = c->state != ATTEMPT_WAITS;
+    assert(c->base->result_round <= c->round && c->round <= rounds && c->later_round <= rounds);
+    assert(c->stage != NULL || c->round == 0);
+    assert(!started || c->base->result_round < c->round);
+    assert(!started || (c->rank < c->n && c->n <= COLLECTIVE_RANKS_MAX));
+    assert(c->progress_us <= c->base->env->now_us && c->base->wanted_us <= c->base->env->now_us);
 }
 
 static void tell_attempt(struct allreduce *c)
 {
-    size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
+    size_t self, n = members_vertices(c->base->env->members, c->base->env->vertices, &self);
     struct wire_round_protocol m = {.word = WIRE_ROUND_PROTOCOL_AGAIN,
                                     .round = c->round,
                                     .attempt = c->attempt,
                                     .view = c->view};
     for (size_t i = 0; i < n; i++) {
-        const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? outbox_link(c->sessions, id) : NULL;
+        const uint8_t *id =
+            members_at(c->base->env->members, c->base->env->vertices[i])->record->id;
+        const struct link *l = i != self ? round_protocol_link(c->base, id) : NULL;
         if (l != NULL)
-            outbox_send(c->sessions, l, m, NULL);
+            round_protocol_send(c->base, l, m, NULL);
     }
-    c->progress_us = c->env->now_us;
+    c->progress_us = c->base->env->now_us;
 }
 
 /* ---- attempts ---- */
@@ -133,21 +207,20 @@ static void drop_old(struct allreduce *c)
 
 static void take_attempt(struct allreduce *c, uint32_t attempt)
 {
-    assert(c->open && c->round > c->result_round);
+    assert(c->stage != NULL && c->round > c->base->result_round);
     c->attempt = attempt;
-    c->view = members_view(c->env->members);
-    c->started = false;
+    c->view = members_view(c->base->env->members);
+    c->state = ATTEMPT_WAITS;
     c->stuck = false;
-    c->missing_us = 0;
-    c->progress_us = c->env->now_us;
+    c->base->missing_us = 0;
+    c->progress_us = c->base->env->now_us;
     drop_old(c);
 }
 
 static void again(struct allreduce *c)
 {
-    c->n_again++;
     take_attempt(c, c->attempt + 1);
-    env_note(c->env, NOTE_INFO,
+    env_note(c->base->env, NOTE_INFO,
              "round %llu: the collective operation restarts: the members or a session changed",
              (unsigned long long)c->round);
     tell_attempt(c);
@@ -157,44 +230,50 @@ static void begin(struct allreduce *c, uint64_t round)
 {
     assert(round > c->round);
     c->round = round;
-    c->wanted_us = 0;
+    c->base->wanted_us = 0;
     take_attempt(c, c->later_round == round ? c->later_attempt : 0);
 }
 
-/* Passes `result` to the next job, which sets the model to it. */
-static void finish(struct allreduce *c, uint64_t round)
+static void finish(struct allreduce *c)
 {
-    assert(c->open && round == c->round && round > c->result_round);
-    c->result_round = round;
     c->result_view = c->view;
     c->result_attempt = c->attempt;
-    c->started = false;
-    control_arm_give(&c->workshop->mixing, c->result, round, c->view);
+    c->state = ATTEMPT_WAITS;
+    round_protocol_finish(c->base, c->round, c->view);
     drop_old(c);
 }
 
 static void keep_own(struct allreduce *c, const char *why)
 {
-    c->n_alone++;
-    env_note(c->env, NOTE_WARNING,
+    env_note(c->base->env, NOTE_WARNING,
              "round %llu: no mean of all models: %s; this peer's model is unchanged",
              (unsigned long long)c->round, why);
-    memcpy(c->result, c->workshop->mixing.x, model_bytes(c));
-    finish(c, c->round);
+    round_protocol_keep_own(c->base);
+    finish(c);
+}
+
+/* The sum in `stage` becomes the result. */
+static void take_stage(struct allreduce *c)
+{
+    float *result = c->stage;
+    c->stage = c->base->result;
+    c->base->result = result;
+    finish(c);
 }
 
 /* Assigns ranks to the current members. Returns false if this peer has no session with one of
  * them. */
 static bool find_ranks(struct allreduce *c)
 {
-    size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
+    size_t self, n = members_vertices(c->base->env->members, c->base->env->vertices, &self);
     bool all = true;
     assert(self < n);
     c->n = (uint32_t)n;
     c->rank = (uint32_t)self;
     for (size_t i = 0; i < n && n <= COLLECTIVE_RANKS_MAX; i++) {
-        const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
-        const struct link *l = i != self ? outbox_link(c->sessions, id) : NULL;
+        const uint8_t *id =
+            members_at(c->base->env->members, c->base->env->vertices[i])->record->id;
+        const struct link *l = i != self ? round_protocol_link(c->base, id) : NULL;
         memcpy(c->at[i].id, id, WIRE_ID_BYTES);
         c->at[i].link = l != NULL ? l->number : 0;
         all &= i == self || l != NULL;
@@ -204,22 +283,17 @@ static bool find_ranks(struct allreduce *c)
 
 static void start(struct allreduce *c)
 {
-    int64_t now = c->env->now_us;
-    assert(!c->started && c->round > c->result_round);
-    bool all = find_ranks(c);
-    if (c->n > COLLECTIVE_RANKS_MAX) {
-        keep_own(c, "more than 256 members");
+    assert(c->state == ATTEMPT_WAITS && c->round > c->base->result_round);
+    bool all = find_ranks(c), many = c->n > COLLECTIVE_RANKS_MAX;
+    bool lost = !many && round_protocol_is_lost(c->base, !all);
+    if (many || lost) {
+        keep_own(c, many ? "more than 256 members"
+                         : "there is no session with a member that is alive");
     } else if (all) {
-        memcpy(c->stage, c->workshop->mixing.x, model_bytes(c));
-        c->started = true;
-        c->missing_us = 0;
-        c->sent = false;
+        memcpy(c->stage, mixing_of(c)->x, model_bytes(c));
+        c->state = ATTEMPT_SENDS;
         c->step = 0;
-        c->progress_us = now;
-    } else if (c->missing_us == 0) {
-        c->missing_us = now;
-    } else if (now - c->missing_us > SCHEDULE_LOST_US) {
-        keep_own(c, "there is no session with a member that is alive");
+        c->progress_us = c->base->env->now_us;
     }
 }
 
@@ -243,7 +317,7 @@ static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 
 static void span(const struct allreduce *c, uint32_t part, size_t *from, size_t *to)
 {
-    collective_span(c->workshop->mixing.n_floats, schedule(c)->parts(c->n), part, from, to);
+    collective_span(mixing_of(c)->n_floats, schedule(c)->parts(c->n), part, from, to);
 }
 
 static void send_step(struct allreduce *c, const struct collective_op *op, size_t n)
@@ -262,15 +336,15 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
         assert(op[i].peer < c->n && op[i].peer != c->rank);
         span(c, op[i].part, &from, &to);
         if (op[i].part != part)
-            p = outbox_copy(&c->outbox, c->stage + from, (to - from) * sizeof *c->stage);
+            p = round_protocol_copy(c->base, c->stage + from, (to - from) * sizeof *c->stage);
         part = op[i].part;
         if (p == NULL) {
-            no_memory(c);
+            round_protocol_no_memory(c->base);
             return;
         }
-        outbox_send(c->sessions, outbox_link(c->sessions, c->at[op[i].peer].id), m, p);
+        round_protocol_send(c->base, round_protocol_link(c->base, c->at[op[i].peer].id), m, p);
     }
-    c->sent = true;
+    c->state = ATTEMPT_RECEIVES;
 }
 
 /* Returns whether the STEP messages of all ranks for the current step have arrived. A STEP of a
@@ -287,12 +361,13 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
         span(c, op[i].part, &from, &to);
         if ((*at)->n == to - from)
             continue;
-        const struct link *l = outbox_link(c->sessions, c->at[op[i].peer].id);
+        const struct link *l = round_protocol_link(c->base, c->at[op[i].peer].id);
         drop_step(at);
         /* A STEP of a wrong size is a protocol violation. It ends the session, and therefore this
          * attempt. */
         if (l != NULL)
-            sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a wrong size for its step");
+            sessions_violation(c->base->sessions, l,
+                               "ROUND_PROTOCOL with a wrong size for its step");
         return false;
     }
     return true;
@@ -300,7 +375,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
 
 static void apply_step(struct allreduce *c, const struct collective_op *op, size_t n)
 {
-    const float *own = c->workshop->mixing.x;
+    const float *own = mixing_of(c)->x;
     for (size_t i = 0; i < n; i++) {
         size_t from, to;
         if (op[i].act == COLLECTIVE_SEND)
@@ -323,35 +398,31 @@ static void apply_step(struct allreduce *c, const struct collective_op *op, size
  * be invalid, although each model is valid. The peer then keeps its own model. */
 static void divide(struct allreduce *c)
 {
-    const struct mixing *m = &c->workshop->mixing;
     float *sum = c->stage;
-    assert(c->started && c->n > 0);
-    for (size_t k = 0; k < m->n_floats; k++)
+    assert(c->state != ATTEMPT_WAITS && c->n > 0);
+    for (size_t k = 0; k < mixing_of(c)->n_floats; k++)
         sum[k] /= (float)c->n;
-    if (!vec_finite(sum, m->n_floats) || !statistics_proper(&m->statistics, sum + m->dim)) {
+    if (round_protocol_is_model(c->base, sum))
+        take_stage(c);
+    else
         keep_own(c, "the sum of the members' models is not finite or has invalid statistics");
-        return;
-    }
-    c->stage = c->result;
-    c->result = sum;
-    finish(c, c->round);
 }
 
 static void advance(struct allreduce *c)
 {
     struct collective_op op[COLLECTIVE_OPS_MAX];
     uint32_t n_steps = c->n > 1 ? schedule(c)->steps(c->n) : 0;
-    for (; c->step < n_steps && !c->env->over; c->step++, c->sent = false) {
+    for (; c->step < n_steps && !c->base->env->over; c->step++, c->state = ATTEMPT_SENDS) {
         size_t n = schedule(c)->ops(c->n, c->rank, c->step, op);
-        if (!c->sent)
+        if (c->state == ATTEMPT_SENDS)
             send_step(c, op, n);
-        if (c->env->over || !has_come(c, op, n))
+        if (c->base->env->over || !has_come(c, op, n))
             return;
         apply_step(c, op, n);
         c->stuck = false;
-        c->progress_us = c->env->now_us;
+        c->progress_us = c->base->env->now_us;
     }
-    if (!c->env->over)
+    if (!c->base->env->over)
         divide(c);
 }
 
@@ -360,33 +431,29 @@ static void advance(struct allreduce *c)
 static bool is_whole(const struct allreduce *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct link *l = i != c->rank ? outbox_link(c->sessions, c->at[i].id) : NULL;
+        const struct link *l = i != c->rank ? round_protocol_link(c->base, c->at[i].id) : NULL;
         if (i != c->rank && (l == NULL || l->number != c->at[i].link))
             return false;
     }
     return true;
 }
 
-static bool allreduce_waits(const void *self, uint64_t round)
-{
-    const struct allreduce *c = self;
-    return round > c->result_round;
-}
-
 static void allreduce_look(void *self, uint64_t round, bool idle)
 {
     struct allreduce *c = self;
-    if (!idle || !allreduce_waits(c, round) || !open_vectors(c))
+    const struct env *v = c->base->env;
+    if (!idle || !round_protocol_waits(c->base, round))
         return;
     if (round != c->round)
         begin(c, round);
-    else if (c->view != members_view(c->env->members) || (c->started && !is_whole(c)))
+    else if (c->view != members_view(v->members) || (c->state != ATTEMPT_WAITS && !is_whole(c)))
         again(c);
-    if (!c->started)
+    if (c->state == ATTEMPT_WAITS)
         start(c);
-    if (c->started)
+    if (c->state != ATTEMPT_WAITS)
         advance(c);
-    if (allreduce_waits(c, round) && c->env->now_us - c->progress_us > ROUND_PROTOCOL_STALL_US) {
+    if (round_protocol_waits(c->base, round)
+        && v->now_us - c->progress_us > ROUND_PROTOCOL_STALL_US) {
         c->stuck = true;
         tell_attempt(c);
     }
@@ -394,14 +461,6 @@ static void allreduce_look(void *self, uint64_t round, bool idle)
 }
 
 /* ---- messages ---- */
-
-static bool is_sound(const struct allreduce *c, const struct wire_round_protocol *m)
-{
-    bool whole = m->word != WIRE_ROUND_PROTOCOL_RESULT || m->payload.n == model_bytes(c);
-    /* again() counts one attempt more than the latest one. */
-    return whole && m->payload.n <= model_bytes(c) && m->round > 0 && m->attempt < UINT32_MAX
-           && m->round <= c->workshop->run.rounds;
-}
 
 /* Returns whether another STEP message with n floats from sender `id` can be stored. */
 static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
@@ -412,29 +471,7 @@ static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
             n += s->n;
             n_steps++;
         }
-    return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * c->workshop->mixing.n_floats;
-}
-
-/* Returns a copy of a STEP. NULL: there is no memory, or a value is not finite (a violation). */
-static struct allreduce_step *read_step(struct allreduce *c, const struct link *l,
-                                        const struct wire_round_protocol *m)
-{
-    size_t n = m->payload.n / sizeof(float);
-    struct allreduce_step *s = malloc(sizeof *s + m->payload.n);
-    if (s == NULL) {
-        no_memory(c);
-        return NULL;
-    }
-    *s = (struct allreduce_step){
-        .round = m->round, .view = m->view, .attempt = m->attempt, .step = m->step, .n = n};
-    memcpy(s->id, l->id, WIRE_ID_BYTES);
-    if (n > 0)
-        memcpy(s->v, m->payload.p, m->payload.n);
-    if (vec_finite(s->v, n))
-        return s;
-    free(s);
-    sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a number that is not finite");
-    return NULL;
+    return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * mixing_of(c)->n_floats;
 }
 
 /* Drops the stored STEPs of the sender's earlier attempts at this round, which it has given up. A
@@ -452,24 +489,38 @@ static void drop_given_up(struct allreduce *c, const uint8_t *id,
     }
 }
 
-static void keep_step(struct allreduce *c, const struct link *l,
-                      const struct wire_round_protocol *m)
+/* Stores a STEP. Returns NULL, or the protocol violation in words. */
+static const char *keep_step(struct allreduce *c, const struct link *l,
+                             const struct wire_round_protocol *m)
 {
     struct allreduce_step **end = &c->steps;
+    size_t n = m->payload.n / sizeof(float);
     drop_given_up(c, l->id, m);
-    if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL message whose step is too far ahead");
-        return;
+    if (!has_room(c, l->id, n))
+        return "ROUND_PROTOCOL message whose step is too far ahead";
+    struct allreduce_step *s = malloc(sizeof *s + m->payload.n);
+    if (s == NULL) {
+        round_protocol_no_memory(c->base);
+        return NULL;
     }
-    struct allreduce_step *s = read_step(c, l, m);
+    *s = (struct allreduce_step){
+        .round = m->round, .view = m->view, .attempt = m->attempt, .step = m->step, .n = n};
+    memcpy(s->id, l->id, WIRE_ID_BYTES);
+    if (n > 0)
+        memcpy(s->v, m->payload.p, m->payload.n);
+    if (!vec_finite(s->v, n)) {
+        free(s);
+        return "ROUND_PROTOCOL with a number that is not finite";
+    }
     while (*end != NULL)
         end = &(*end)->next;
     *end = s;
+    return NULL;
 }
 
 /* Handles STEP and AGAIN messages of a later round: records the attempt and stores a STEP. */
-static void hear_later(struct allreduce *c, const struct link *l,
-                       const struct wire_round_protocol *m)
+static const char *hear_later(struct allreduce *c, const struct link *l,
+                              const struct wire_round_protocol *m)
 {
     if (m->round > c->later_round)
         c->later_attempt = 0;
@@ -477,39 +528,40 @@ static void hear_later(struct allreduce *c, const struct link *l,
         c->later_round = m->round;
         c->later_attempt = m->attempt > c->later_attempt ? m->attempt : c->later_attempt;
     }
-    if (m->word == WIRE_ROUND_PROTOCOL_STEP)
-        keep_step(c, l, m);
+    return m->word == WIRE_ROUND_PROTOCOL_STEP ? keep_step(c, l, m) : NULL;
 }
 
-static void hear_present(struct allreduce *c, const struct link *l,
-                         const struct wire_round_protocol *m)
+static const char *hear_present(struct allreduce *c, const struct link *l,
+                                const struct wire_round_protocol *m)
 {
     if (m->attempt > c->attempt)
         take_attempt(c, m->attempt);
-    if (m->word == WIRE_ROUND_PROTOCOL_STEP && m->attempt == c->attempt && m->view == c->view)
-        keep_step(c, l, m);
+    bool ours = m->attempt == c->attempt && m->view == c->view;
+    return m->word == WIRE_ROUND_PROTOCOL_STEP && ours ? keep_step(c, l, m) : NULL;
 }
 
 static struct wire_round_protocol of_result(const struct allreduce *c,
                                             enum wire_round_protocol_word word)
 {
     return (struct wire_round_protocol){.word = word,
-                                        .round = c->result_round,
+                                        .round = c->base->result_round,
                                         .attempt = c->result_attempt,
                                         .view = c->result_view};
 }
 
 /* Handles STEP and AGAIN messages of any round. The answer to an AGAIN of a completed round is
  * HAVE. */
-static void hear_attempt(struct allreduce *c, const struct link *l,
-                         const struct wire_round_protocol *m)
+static const char *hear_attempt(struct allreduce *c, const struct link *l,
+                                const struct wire_round_protocol *m)
 {
+    uint64_t have = c->base->result_round;
     if (m->round > c->round)
-        hear_later(c, l, m);
-    else if (m->round == c->round && c->result_round < c->round)
-        hear_present(c, l, m);
-    else if (m->word == WIRE_ROUND_PROTOCOL_AGAIN && c->result_round >= m->round)
-        outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
+        return hear_later(c, l, m);
+    if (m->round == c->round && have < c->round)
+        return hear_present(c, l, m);
+    if (m->word == WIRE_ROUND_PROTOCOL_AGAIN && have >= m->round)
+        round_protocol_send(c->base, l, of_result(c, WIRE_ROUND_PROTOCOL_HAVE), NULL);
+    return NULL;
 }
 
 /* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
@@ -520,96 +572,76 @@ static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
     bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view && !c->stuck;
-    bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ROUND_PROTOCOL_REQUEST_US;
-    if (m->round < c->round || ours || soon)
-        return;
-    c->wanted_us = c->env->now_us;
-    c->wanted_of = l->number;
-    outbox_send(c->sessions, l,
-                (struct wire_round_protocol){.word = WIRE_ROUND_PROTOCOL_WANT, .round = c->round},
-                NULL);
+    if (m->round >= c->round && !ours)
+        round_protocol_want(c->base, l, c->round);
 }
 
 static void hear_want(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
-    if (c->result_round < m->round || c->result_round == 0)
-        return;
-    assert(c->open);
-    struct packet *p = outbox_copy(&c->outbox, c->result, model_bytes(c));
-    if (p != NULL)
-        outbox_send(c->sessions, l, of_result(c, WIRE_ROUND_PROTOCOL_RESULT), p);
+    struct wire_round_protocol out = of_result(c, WIRE_ROUND_PROTOCOL_RESULT);
+    if (out.round >= m->round && out.round > 0)
+        round_protocol_send_result(c->base, l, &out);
 }
 
-static void hear_result(struct allreduce *c, const struct link *l,
-                        const struct wire_round_protocol *m)
+static const char *hear_result(struct allreduce *c, const struct wire_round_protocol *m)
 {
-    const struct mixing *x = &c->workshop->mixing;
     if (m->round < c->round)
-        return;
-    assert(c->open && m->payload.n == model_bytes(c)); /* is_sound() */
-    memcpy(c->stage, m->payload.p, m->payload.n);
+        return NULL;
+    memcpy(c->stage, m->payload.p, model_bytes(c));
     /* The received result has overwritten the sum of the current attempt in `stage`, so the attempt
      * must not continue. */
-    c->started = false;
-    if (!vec_finite(c->stage, x->n_floats)
-        || !statistics_proper(&x->statistics, c->stage + x->dim)) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with a result that is not a model");
-        return;
-    }
-    float *result = c->stage;
-    c->stage = c->result;
-    c->result = result;
+    c->state = ATTEMPT_WAITS;
+    if (!round_protocol_is_model(c->base, c->stage))
+        return "ROUND_PROTOCOL with a result that is not a model";
     c->round = m->round;
     c->attempt = m->attempt;
     c->view = m->view;
-    finish(c, m->round);
+    take_stage(c);
+    return NULL;
 }
 
-static void allreduce_hear(void *self, const struct link *l, const struct wire_round_protocol *m,
-                           uint64_t round, bool idle)
+static const char *hear(struct allreduce *c, const struct link *l,
+                        const struct wire_round_protocol *m, bool idle)
 {
-    struct allreduce *c = self;
-    (void)round;
-    if (!is_sound(c, m)) {
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL with invalid fields");
-        return;
-    }
-    bool waits = idle && c->open && allreduce_waits(c, c->round);
+    bool waits = idle && round_protocol_waits(c->base, c->round);
+    /* again() counts one attempt more than the latest one. */
+    if (m->payload.n > model_bytes(c) || m->round == 0 || m->attempt == UINT32_MAX)
+        return "ROUND_PROTOCOL with invalid fields";
     switch (m->word) {
     case WIRE_ROUND_PROTOCOL_STEP:
     case WIRE_ROUND_PROTOCOL_AGAIN:
-        hear_attempt(c, l, m);
-        break;
+        return hear_attempt(c, l, m);
     case WIRE_ROUND_PROTOCOL_HAVE:
         if (waits)
             hear_have(c, l, m);
-        break;
+        return NULL;
     case WIRE_ROUND_PROTOCOL_WANT:
         hear_want(c, l, m);
-        break;
+        return NULL;
     case WIRE_ROUND_PROTOCOL_RESULT:
-        if (waits && c->wanted_us > 0 && c->wanted_of == l->number)
-            hear_result(c, l, m);
-        break;
+        return waits && round_protocol_wanted(c->base, l) ? hear_result(c, m) : NULL;
     case WIRE_ROUND_PROTOCOL_HERE:
     case WIRE_ROUND_PROTOCOL_ASK:
     case WIRE_ROUND_PROTOCOL_PUSH:
     case WIRE_ROUND_PROTOCOL_PULL:
     case WIRE_ROUND_PROTOCOL_ROLL:
     case WIRE_ROUND_PROTOCOL_END:
-        sessions_violation(c->sessions, l, "ROUND_PROTOCOL message for a parameter server");
         break;
     }
-    allreduce_check(c);
+    return "ROUND_PROTOCOL message for a parameter server";
 }
 
-/* ---- questions ---- */
-
-static uint64_t allreduce_completed(const void *self)
+static const char *allreduce_hear(void *self, const struct link *l,
+                                  const struct wire_round_protocol *m, uint64_t round, bool idle)
 {
-    return ((const struct allreduce *)self)->result_round;
+    (void)round;
+    const char *wrong = hear(self, l, m, idle);
+    allreduce_check(self);
+    return wrong;
 }
+
+/* ---- the member that is waited for ---- */
 
 static bool sent_its_part(const struct allreduce *c, uint32_t from)
 {
@@ -623,25 +655,24 @@ static const uint8_t *allreduce_awaited(const void *self, uint64_t round)
 {
     const struct allreduce *c = self;
     struct collective_op op[COLLECTIVE_OPS_MAX];
-    if (!allreduce_waits(c, round) || c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
+    bool started = c->state != ATTEMPT_WAITS;
+    if (c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
         return NULL;
-    for (uint32_t i = 0; i < c->n && !c->started; i++)
-        if (i != c->rank && outbox_link(c->sessions, c->at[i].id) == NULL)
+    for (uint32_t i = 0; i < c->n && !started; i++)
+        if (i != c->rank && round_protocol_link(c->base, c->at[i].id) == NULL)
             return c->at[i].id;
-    size_t n = c->started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
+    size_t n = started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
     for (size_t i = 0; i < n; i++)
         if (op[i].act != COLLECTIVE_SEND && op[i].peer != c->rank && !sent_its_part(c, op[i].peer))
             return c->at[op[i].peer].id;
     return NULL;
 }
 
-const struct round_protocol_kind allreduce_protocol = {.name = "collective",
-                                                       .part = "part of the mean",
+const struct round_protocol_kind allreduce_protocol = {.name = "a collective",
+                                                       .max_packets = COLLECTIVE_OPS_MAX,
+                                                       .begin = allreduce_begin,
                                                        .open = allreduce_open,
-                                                       .close = allreduce_close,
-                                                       .release = allreduce_release,
+                                                       .end = allreduce_end,
                                                        .look = allreduce_look,
                                                        .hear = allreduce_hear,
-                                                       .waits = allreduce_waits,
-                                                       .awaited = allreduce_awaited,
-                                                       .completed = allreduce_completed};
+                                                       .awaited = allreduce_awaited};

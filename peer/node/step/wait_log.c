@@ -126,9 +126,9 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                  (unsigned long long)checkpoint_last(ph->checkpoint));
     } else if (kept_by != NULL) {
         const struct member *m = members_find(ph->env->members, kept_by);
-        env_note(ph->env, NOTE_INFO, "waiting for %s, whose %s of round %llu has not arrived",
-                 m != NULL ? m->record->name : "?", ph->round_protocol->kind->part,
-                 (unsigned long long)ph->round);
+        env_note(ph->env, NOTE_INFO,
+                 "waiting for %s, whose part of the mean of round %llu has not arrived",
+                 m != NULL ? m->record->name : "?", (unsigned long long)ph->round);
     } else if (d->for_whom != NULL) {
         const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
         say_why(ph, b, d->for_whom, why);

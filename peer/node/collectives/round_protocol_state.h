@@ -1,0 +1,111 @@
+/* peer/node/collectives/round_protocol_state.h -- state and functions that all kinds of round
+ * protocols share: packets to send, the result, and requests for the result of another member.
+ *
+ *   begin() --> look(), hear(), ... --> round_protocol_finish(): the next job uses the result --+
+ *                  ^                                                                            |
+ *                  +----------------------------------------------------------------------------+
+ */
+#ifndef PEER_NODE_COLLECTIVES_ROUND_PROTOCOL_STATE_H
+#define PEER_NODE_COLLECTIVES_ROUND_PROTOCOL_STATE_H
+
+#include "gossip/collectives/centre.h"
+#include "gossip/collectives/collective.h"
+#include "peer/node/round_protocol.h"
+
+/* One kind of protocol. While a job runs, its functions must not access the model. */
+struct round_protocol_kind
+{
+    /* Name of the protocol in messages to the user, with its article. */
+    const char *name;
+    /* Maximum number of packets that are sent in one step, at most COLLECTIVE_OPS_MAX. */
+    size_t max_packets;
+    /* Allocates the state of the kind and returns it, or NULL if there is no memory. */
+    void *(*begin)(struct round_protocol *p);
+    /* Called before the first look() of the run, when p->result is allocated. Allocates the vectors
+     * of the kind. Returns the size of the largest packet in bytes, or 0 if there is no memory. */
+    size_t (*open)(void *self);
+    /* Frees the state of the kind. open() may not have been called, or may have failed. */
+    void (*end)(void *self);
+    /* Implements round_protocol_look(). */
+    void (*look)(void *self, uint64_t round, bool idle);
+    /* Implements round_protocol_hear(). Returns NULL, or the protocol violation in words. */
+    const char *(*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
+                        uint64_t round, bool idle);
+    /* Implements round_protocol_awaited(). Called only while the result of `round` is missing. */
+    const uint8_t *(*awaited)(const void *self, uint64_t round);
+};
+
+extern const struct round_protocol_kind allreduce_protocol, parameter_server_protocol;
+
+struct round_protocol
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct run_context *workshop;
+    /* The following fields are zero while the protocol is not active (kind NULL). */
+    const struct round_protocol_kind *kind;
+    void *self; /* State of the kind. */
+
+    /* Model of the last result: n_floats values. NULL: look() has not been called in this run. */
+    float *result;
+    uint64_t result_round; /* Round of the last result. 0: there is no result. */
+    uint64_t n_alone;      /* Number of rounds in which this peer kept its own model. */
+    /* Time since which a needed session is missing, in microseconds. 0: all are there. */
+    int64_t missing_us;
+    /* Last time at which another member's result was requested (WANT), in microseconds. 0: no
+     * request is pending. */
+    int64_t wanted_us;
+    uint32_t wanted_of; /* Number of the session on which the result was requested. */
+
+    /* The first n_taken packets are sent in this step, and released in the next one. */
+    struct packet *taken[COLLECTIVE_OPS_MAX];
+    size_t n_taken;
+    struct packet_pool pool;
+};
+
+/* Returns the size of a model with its running statistics, in bytes. */
+size_t round_protocol_model_bytes(const struct round_protocol *p);
+/* Returns whether the n_floats values are a valid model. */
+bool round_protocol_is_model(const struct round_protocol *p, const float *v);
+/* Ends the node, because there is no memory. */
+void round_protocol_no_memory(struct round_protocol *p);
+
+/* ---- results ---- */
+
+/* Passes `result`, the model of `round`, to the next job. `view`: hash of the members whose models
+ * it combines. */
+void round_protocol_finish(struct round_protocol *p, uint64_t round, uint64_t view);
+/* Sets `result` to this peer's own model, because there is no model of all members. The caller
+ * prints a warning and calls round_protocol_finish(). */
+void round_protocol_keep_own(struct round_protocol *p);
+/* Records whether a needed session is missing now. Returns whether it has been missing for more
+ * than SCHEDULE_LOST_US. */
+bool round_protocol_is_lost(struct round_protocol *p, bool missing);
+
+/* ---- messages ---- */
+
+/* Returns the session on which messages of the run can be sent to member `id`, or NULL. */
+const struct link *round_protocol_link(const struct round_protocol *p, const uint8_t *id);
+/* Returns whether another packet can be taken in this step. */
+bool round_protocol_has_room(const struct round_protocol *p);
+/* Returns an empty packet. NULL: there is no memory, or the limit of the step is reached. */
+struct packet *round_protocol_packet(struct round_protocol *p);
+/* Returns a packet with a copy of the n bytes, or NULL as round_protocol_packet(). */
+struct packet *round_protocol_copy(struct round_protocol *p, const void *bytes, size_t n);
+/* Sends message m with the packet as its payload. NULL: the message has no payload. */
+void round_protocol_send(struct round_protocol *p, const struct link *l,
+                         struct wire_round_protocol m, struct packet *payload);
+
+/* Sends `result` with the message m, if there is room for a packet. */
+void round_protocol_send_result(struct round_protocol *p, const struct link *l,
+                                const struct wire_round_protocol *m);
+/* Requests the result of `round` or a later one (WANT), unless a request was sent less than
+ * ROUND_PROTOCOL_REQUEST_US ago. */
+void round_protocol_want(struct round_protocol *p, const struct link *l, uint64_t round);
+/* Returns whether a result was requested on session l. */
+bool round_protocol_wanted(const struct round_protocol *p, const struct link *l);
+
+/* Returns the server that this peer runs, for tests. NULL: this peer is not the server. */
+const struct centre *parameter_server_centre(const struct round_protocol *p);
+
+#endif
