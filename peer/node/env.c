@@ -1,4 +1,4 @@
-/* peer/node/env.c -- opens the member table, and collects the effects of a step. */
+/* peer/node/env.c -- opens the member table, keeps node time, and collects the effects of a step. */
 #include "peer/node/env.h"
 
 #include "gossip/members/endorsements.h"
@@ -62,18 +62,30 @@ void env_close(struct env *v)
         free(v->commons);
 }
 
-void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct node_effects *fx)
+int64_t env_begin_step(struct env *v, int64_t driver_us, int64_t due_us, struct node_effects *fx)
 {
+    /* The difference of the two clocks is the sum of all pauses so far. */
+    int64_t now_us = driver_us - (v->driver_us - v->now_us), pause_us = 0;
+    if (due_us > 0 && now_us - due_us > PAUSE_US) {
+        pause_us = now_us - v->now_us;
+        now_us = v->now_us;
+    }
+    assert(now_us >= v->now_us && driver_us >= now_us);
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
     fx->resumed = 0;
     fx->work = fx->measured = fx->checkpoint = fx->exit = false;
     fx->write_model = false;
-    assert(now_us >= v->now_us);
     v->fx = fx;
     /* The driver has copied the message heads of the last step, so their buffer is free. */
     v->n_heads = 0;
     v->now_us = now_us;
     v->driver_us = driver_us;
+    return pause_us;
+}
+
+int64_t env_driver_us(const struct env *v, int64_t node_us)
+{
+    return node_us == INT64_MAX ? INT64_MAX : node_us + (v->driver_us - v->now_us);
 }
 
 /* The step is over, so the buffer of the message heads does not move any more, and pointers into it
@@ -140,6 +152,29 @@ struct wire_members env_batch(struct env *v)
     return (struct wire_members){.records = v->commons->batch.records,
                                  .accusations = v->commons->batch.accusations,
                                  .vouches = v->commons->batch.vouches};
+}
+
+int env_spectrum(struct env *v, const char *topology, uint32_t n, uint64_t seed, struct spectrum *s)
+{
+    struct shared_scratch *c = v->commons;
+    struct graph g;
+    if (c->spectrum.n == n && c->spectrum.seed == seed
+        && strcmp(c->spectrum.topology, topology) == 0) {
+        *s = c->spectrum.is;
+        return 0;
+    }
+    int err = graph_build(&g, topology, n, seed);
+    if (err != 0)
+        return err;
+    err = graph_spectrum(&g, s);
+    graph_close(&g);
+    if (err != 0)
+        return err;
+    snprintf(c->spectrum.topology, sizeof c->spectrum.topology, "%s", topology);
+    c->spectrum.n = n;
+    c->spectrum.seed = seed;
+    c->spectrum.is = *s;
+    return 0;
 }
 
 void env_end(struct env *v, int exit_code)

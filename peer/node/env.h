@@ -1,5 +1,5 @@
 /* peer/node/env.h -- the environment of all modules of a node: time, random numbers, member table,
- * outbox.
+ * outbox, scratch memory.
  *
  * Each node has one struct env. The modules of the node (sessions, edges, phases, job, ...) have a
  * pointer to it, and do not know the node that contains them. Only env.c writes the struct, with
@@ -10,19 +10,47 @@
  * buffer that may move when it grows. Pointers to the heads are therefore set in env_end_step().
  *
  *   env_begin_step() --> env_send(), env_hang_up(), env_note(), ... --> env_end_step()
+ *
+ * *Node time* is the driver's clock without the time for which the process was paused. A process is
+ * paused by SIGSTOP, by a machine that sleeps, or by a machine that is too busy to run it. During a
+ * pause the process receives nothing, so the pause must not make other peers look silent, and must
+ * not end a timeout. Node time therefore stops during a pause. All times inside the node are node
+ * times.
+ *
+ *   driver time  0 ---- 10 s (paused until 50 s) 50 ---- 60
+ *   node time    0 ---- 10                       10 ---- 20
  */
 #ifndef PEER_NODE_ENV_H
 #define PEER_NODE_ENV_H
 
+#include "gossip/wire/wire.h"
 #include "nn/math/rng.h"
 #include "peer/node/node.h"
-#include "peer/node/shared_scratch.h"
 #include "peer/node/timers.h"
+#include "topology/topology.h"
+
+/* Scratch memory and results that all nodes of one thread share. Zero-initialised by its owner. A
+ * simulator runs a thousand nodes in one thread. Scratch memory is used within one step only, so
+ * one copy is enough, and stays in the processor's caches. */
+struct shared_scratch
+{
+    uint8_t message[WIRE_CONTROL_MAX]; /* Buffer for one control message. */
+    struct wire_batch batch; /* Lists of the MEMBERS message that is being read or written. */
+
+    /* Last result of env_spectrum(). n 0: no result yet. */
+    struct
+    {
+        char topology[RUN_VALUE_MAX]; /* Specification of the topology. */
+        uint32_t n;                   /* Number of vertices of the topology. */
+        uint64_t seed;                /* Random seed of the graph. */
+        struct spectrum is;           /* Results computed from the eigenvalues of the graph. */
+    } spectrum;
+};
 
 struct env
 {
     struct node_config config; /* Copy of the configuration that node_open() was given. */
-    int64_t now_us;            /* Node time of the current step (clock.h). */
+    int64_t now_us;            /* Node time of the current step. */
     int64_t driver_us;         /* Time of this step on the driver's clock, pauses included. */
     struct rng rng;            /* Random stream for jitter and nonces. */
     struct members *members;
@@ -50,9 +78,13 @@ struct env
 int env_open(struct env *v, const struct node_config *config);
 void env_close(struct env *v);
 
-/* Begins a step at node time now_us, and at driver_us on the clock of the driver, with empty
- * effects *fx. */
-void env_begin_step(struct env *v, int64_t now_us, int64_t driver_us, struct node_effects *fx);
+/* Begins a step at driver_us on the clock of the driver, with empty effects *fx. due_us: node time
+ * by which the driver should have reported NODE_TIMER; 0: no time was set. A step more than
+ * PAUSE_US (200 ms) after due_us shows that the process was paused. Returns the length of the pause
+ * in microseconds, or 0. */
+int64_t env_begin_step(struct env *v, int64_t driver_us, int64_t due_us, struct node_effects *fx);
+/* Returns the driver time of a node time. INT64_MAX means never, and is returned unchanged. */
+int64_t env_driver_us(const struct env *v, int64_t node_us);
 /* Ends the step: sets the pointers in *fx to the heads of all messages. */
 void env_end_step(struct env *v);
 
@@ -78,6 +110,12 @@ void env_note_from(struct env *v, const char *path, enum note_level level, const
 /* Returns an empty MEMBERS message with arrays in the scratch memory. Valid until the next use
  * of commons->batch. */
 struct wire_members env_batch(struct env *v);
+
+/* Sets *s to the spectrum of the graph `topology` with n vertices and this seed. Uses the result of
+ * the last call of any node of the thread if that call had the same arguments. Returns 0 or a
+ * negative errno. */
+int env_spectrum(struct env *v, const char *topology, uint32_t n, uint64_t seed,
+                 struct spectrum *s);
 
 /* Ends the node with this exit code. Effects of the current step are still carried out. Later calls
  * have no effect. */

@@ -656,9 +656,8 @@ static void node_check(const struct node *n, const struct node_effects *fx)
  * own. */
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
-    int64_t pause_us, now_us = node_clock_now(&n->clock, ev->now_us, n->next_tick_us, &pause_us);
     bool was_over = n->env.over;
-    env_begin_step(&n->env, now_us, ev->now_us, fx);
+    int64_t pause_us = env_begin_step(&n->env, ev->now_us, n->next_tick_us, fx);
     model_server_release(n->orders);
     parts_release(n->edges);
     round_protocol_release(n->round_protocol);
@@ -698,7 +697,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     node_check(n, fx);
     fx->exit = n->env.over && !job_is_running(n->job);
     fx->exit_code = n->env.exit_code;
-    fx->wake_us = node_clock_driver_us(&n->clock, wake_us(n));
+    fx->wake_us = env_driver_us(&n->env, wake_us(n));
 }
 
 void node_work(struct node *n, int64_t (*clock_us)(void))

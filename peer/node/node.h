@@ -369,7 +369,7 @@ struct node_config
     const struct certificate *certificate;
     const struct record *known; /* Members known from the start: n_known records. */
     uint32_t n_known;
-    /* records: storage of member records. commons: scratch memory (shared_scratch.h). Both can be
+    /* records: storage of member records. commons: scratch memory (env.h). Both can be
      * shared by the nodes of one thread. NULL: the node has its own. */
     struct records *records;
     struct shared_scratch *commons;

@@ -3,8 +3,7 @@
  * Each row of this table shows a field of struct node, its purpose, and the modules that it uses:
  *
  *   field           purpose                                                uses
- *   env             time, random numbers, member table, outbox
- *   clock           node time, which stops while the process is paused
+ *   env             node time, random numbers, member table, outbox
  *   sessions        links and dialling                                     env
  *   pooling         column statistics of members, before a run             sessions
  *   workshop        the run, its trainer, model and mixer                  env
@@ -31,7 +30,6 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
-#include "peer/node/clock.h"
 #include "peer/node/join/checkpoint.h"
 #include "peer/node/join/join.h"
 #include "peer/node/join/model_server.h"
@@ -45,7 +43,6 @@
 struct node
 {
     struct env env;
-    struct node_clock clock;
     struct sessions *sessions;
     struct statistics_aggregation *pooling;
     struct run_context workshop;

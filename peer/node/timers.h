@@ -5,7 +5,7 @@
  * `hearsay status --json` list the same rows. Delays that a user may change are options
  * (peer/run/rows.h, peer/run/core.c), and have no row.
  *
- * Timers run in node time, which stops while the process is paused (clock.h). Periods suit a local
+ * Timers run in node time, which stops while the process is paused (env.h). Periods suit a local
  * network.
  */
 #ifndef PEER_NODE_TIMERS_H

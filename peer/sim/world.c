@@ -2,8 +2,8 @@
  * and carries out the effects. */
 #include "peer/sim/world.h"
 
+#include "peer/node/env.h"
 #include "peer/node/inspect.h"
-#include "peer/node/shared_scratch.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 

@@ -170,7 +170,7 @@ static void test_pause_does_not_stop_expiry(void **state)
     (void)state;
     begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
     struct record r = invited(STRANGER, ISSUER, unix_ms + 60000);
-    env_begin_step(&rig.env, rig.env.now_us, rig.env.driver_us + 60 * SECOND, &rig.fx);
+    env_begin_step(&rig.env, rig.env.driver_us + 60 * SECOND, 1, &rig.fx);
     const struct link *l = up(STRANGER, false);
     hello_with(l, &r);
     assert_refused(l, REFUSED_EXPIRED);

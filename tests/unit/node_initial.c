@@ -44,7 +44,7 @@ static bool refuse_model(void *self, const float *x)
 static void step_after(int64_t us)
 {
     now_us += us;
-    env_begin_step(&env, now_us, now_us, &fx);
+    env_begin_step(&env, now_us, 0, &fx);
 }
 
 /* The member is asked twice for the only piece, because it did not answer in time. Its first answer is

@@ -106,7 +106,7 @@ static inline struct record record(uint8_t who, uint64_t boot)
 
 static inline void step_at(int64_t now_us)
 {
-    env_begin_step(&rig.env, now_us, now_us, &rig.fx);
+    env_begin_step(&rig.env, now_us, 0, &rig.fx);
 }
 
 static inline void begin(void)

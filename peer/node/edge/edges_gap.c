@@ -7,9 +7,7 @@ void edges_measure_gap(struct edges *es)
     struct spectrum s;
     if (es->measured == es->place.built || es->n_rounds > 0)
         return;
-    if (shared_scratch_spectrum(es->env->commons, edges_topology(es), es->place.n,
-                                es->workshop->run.seed, &s)
-        != 0) {
+    if (env_spectrum(es->env, edges_topology(es), es->place.n, es->workshop->run.seed, &s) != 0) {
         env_note(es->env, NOTE_ERROR, "out of memory for the eigenvalues of the topology");
         env_end(es->env, 1);
         return;
