@@ -90,8 +90,10 @@ struct finish
      * only in ballots above this one (its value of `earlier`). */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
+    /* The proposal that this peer accepted last, or the certificate, if it is decided. */
     size_t n_proposal;
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
+    struct finish_proposal certificate; /* certificate.n is 0: it is not decided. */
     /* True: the promise (vote of the finish protocol) could not be stored or read, so this peer
      * neither votes nor coordinates. */
     bool mute;
@@ -105,12 +107,13 @@ struct finish
     bool asked;
     uint64_t asked_rounds;
 
-    bool decided;
-    struct finish_proposal certificate;
-    size_t n_decided;
-    uint8_t decided_bytes[WIRE_FINISH_PROPOSAL_MAX];
-    struct finish_proposal scratch;
+    struct finish_proposal scratch; /* A decoded proposal, or one that this peer makes. */
 };
+
+static bool is_decided(const struct finish *f)
+{
+    return f->certificate.n > 0;
+}
 
 /* ---- ballots ---- */
 
@@ -172,9 +175,9 @@ static void finish_check(const struct finish *f)
     /* This peer never coordinates a ballot that it must not promise itself. */
     assert(f->promised.number <= f->top && w->ballot.number <= f->top);
     assert(f->own.n == 0 || (f->own.n == 1 && f->frozen));
-    assert(f->decided || (f->accepted.number > 0) == (f->n_proposal > 0));
-    assert(f->decided == (f->n_decided > 0) && f->decided == (f->certificate.n > 0));
-    assert(!w->runs || (!f->decided && w->n_pending > 0 && attempt_of(&w->ballot) == f->attempt));
+    assert((f->accepted.number > 0 || is_decided(f)) == (f->n_proposal > 0));
+    assert(!w->runs
+           || (!is_decided(f) && w->n_pending > 0 && attempt_of(&w->ballot) == f->attempt));
     assert(w->n_members <= sizeof w->members && w->evidence.n <= w->n_members / WIRE_FINISH_ENTRY);
 }
 
@@ -185,24 +188,19 @@ static bool keep_promise(struct finish *f)
     assert(!f->mute && f->promised.number > 0);
     uint8_t bytes[FINISH_PROMISE_MAX];
     uint8_t *end = finish_put_ballot(finish_put_ballot(bytes, &f->promised), &f->accepted);
-    for (size_t i = 0; i < 8; i++)
-        *end++ = (uint8_t)(f->reported_hash >> (8 * i));
-    end = finish_put_ballot(end, &f->reported_earlier);
-    *end++ = f->decided;
-    size_t n = f->decided ? f->n_decided : f->n_proposal;
-    memcpy(end, f->decided ? f->decided_bytes : f->proposal, n);
-    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + n);
+    end = finish_put_ballot(finish_put_number(end, f->reported_hash, 8), &f->reported_earlier);
+    *end++ = is_decided(f);
+    memcpy(end, f->proposal, f->n_proposal);
+    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->n_proposal);
     return !f->mute;
 }
 
 /* Takes the decoded proposal `scratch`, whose bytes are `p`, as the certificate of the run. */
 static void take_certificate(struct finish *f, struct bytes p)
 {
-    assert(!f->decided && p.n <= sizeof f->decided_bytes && f->scratch.n > 0);
-    f->decided = true;
+    assert(!is_decided(f) && p.n <= sizeof f->proposal && f->scratch.n > 0);
     f->certificate = f->scratch;
-    memcpy(f->decided_bytes, p.p, p.n);
-    f->n_decided = p.n;
+    memcpy(f->proposal, p.p, f->n_proposal = p.n);
     f->wave.runs = false;
 }
 
@@ -239,12 +237,8 @@ static bool restore_promise(struct finish *f, struct bytes b)
 
 uint64_t finish_reported_hash(struct bytes promise)
 {
-    uint64_t hash = 0;
-    if (promise.n < FINISH_PROMISE_HEAD)
-        return 0;
-    for (size_t i = 0; i < 8; i++)
-        hash |= (uint64_t)promise.p[2 * FINISH_BALLOT + i] << (8 * i);
-    return hash;
+    return promise.n < FINISH_PROMISE_HEAD ? 0
+                                           : finish_get_number(promise.p + 2 * FINISH_BALLOT, 8);
 }
 
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise)
@@ -272,7 +266,7 @@ void finish_close(struct finish *f)
 
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us)
 {
-    assert(!f->frozen || f->decided);
+    assert(!f->frozen || is_decided(f));
     assert(evidence == NULL || (evidence->n == 1 && evidence->hash != 0));
     f->frozen = true;
     f->frozen_us = now_us;
@@ -290,12 +284,12 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
 
 const struct finish_proposal *finish_certificate(const struct finish *f)
 {
-    return f->decided ? &f->certificate : NULL;
+    return is_decided(f) ? &f->certificate : NULL;
 }
 
 bool finish_covers(const struct finish *f)
 {
-    return f->decided && f->own.n > 0
+    return is_decided(f) && f->own.n > 0
            && finish_status_of(&f->certificate, f->owner.id) == FINISH_WITHIN
            && compare_ballots(&f->certificate.origin, &f->earlier) > 0;
 }
@@ -332,14 +326,19 @@ uint64_t finish_ballots(const struct finish *f)
 
 /* ---- the decision ---- */
 
-/* Reports over `link` that the attempt before the current one was aborted, with a DECIDED message
- * that contains no proposal. */
-static void send_aborted(struct finish *f, uint32_t link)
+/* Sends the last decision over `link`, if there is one: the certificate, or a message without a
+ * proposal, which says that the attempt before the current one was aborted. */
+static void send_decision(struct finish *f, uint32_t link)
 {
-    assert(f->attempt > 0);
-    struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
-                            .ballot.number = first_number(f->attempt - 1)};
-    memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
+    struct wire_finish m = {.word = WIRE_FINISH_DECIDED};
+    if (is_decided(f)) {
+        m.proposal = (struct bytes){f->proposal, f->n_proposal};
+    } else if (f->attempt > 0) {
+        m.ballot.number = first_number(f->attempt - 1);
+        memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
+    } else {
+        return;
+    }
     f->owner.send(f->owner.self, link, &m);
 }
 
@@ -348,7 +347,7 @@ static void send_aborted(struct finish *f, uint32_t link)
  * ballots of the new attempt are higher. */
 static void enter(struct finish *f, uint32_t attempt)
 {
-    assert(!f->decided && attempt > f->attempt && attempt < FINISH_ATTEMPTS);
+    assert(!is_decided(f) && attempt > f->attempt && attempt < FINISH_ATTEMPTS);
     f->attempt = attempt;
     f->frozen = false;
     f->own = (struct finish_evidence){.n = 0};
@@ -358,32 +357,21 @@ static void enter(struct finish *f, uint32_t attempt)
     f->next_us = 0;
 }
 
-static void send_decided(struct finish *f, uint32_t link)
-{
-    struct wire_finish m = {.word = WIRE_FINISH_DECIDED,
-                            .proposal = {f->decided_bytes, f->n_decided}};
-    f->owner.send(f->owner.self, link, &m);
-}
-
 /* Passes the decision on to all links except `from`. */
 static void pass_on(struct finish *f, const uint32_t *from)
 {
     uint32_t link[LINKS_MAX];
     size_t n_links = f->owner.links(f->owner.self, link, LINKS_MAX);
     for (size_t i = 0; i < n_links; i++)
-        if (from != NULL && link[i] == *from)
-            continue;
-        else if (f->decided)
-            send_decided(f, link[i]);
-        else
-            send_aborted(f, link[i]);
+        if (from == NULL || link[i] != *from)
+            send_decision(f, link[i]);
 }
 
 /* Called when the attempt has a decision. Stores the certificate or, if the decision is to abort,
  * begins the next attempt. Passes the decision on to all links except `from`. */
 static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t *from)
 {
-    assert(!f->decided);
+    assert(!is_decided(f));
     if (!finish_decode(&f->scratch, (struct bytes){p, n}))
         return;
     if (f->scratch.n == 0) {
@@ -495,12 +483,8 @@ static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mea
     m->dist2 = (float)w->evidence.dist2;
     m->norm2 = (float)w->evidence.norm2;
     m->model_hash = w->evidence.hash;
-    for (size_t i = 0; i < SKETCH_K; i++) {
-        uint32_t bits;
-        memcpy(&bits, &w->evidence.mean[i], sizeof bits);
-        for (size_t k = 0; k < 4; k++)
-            mean[4 * i + k] = (uint8_t)(bits >> (8 * k));
-    }
+    for (size_t i = 0; i < SKETCH_K; i++)
+        finish_put_float(mean + 4 * i, w->evidence.mean[i]);
     m->mean = (struct bytes){mean, (size_t)4 * SKETCH_K};
 }
 
@@ -535,7 +519,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
 {
     struct wave *w = &f->wave;
     uint32_t link[LINKS_MAX];
-    assert(!f->decided && later_wave(w, &m->ballot, m->word == WIRE_FINISH_PROPOSE));
+    assert(!is_decided(f) && later_wave(w, &m->ballot, m->word == WIRE_FINISH_PROPOSE));
     w->runs = true;
     w->root = parent == NULL;
     w->parent = parent != NULL ? *parent : 0;
@@ -601,12 +585,8 @@ static void add_evidence(struct wave *w, const struct wire_finish *m)
                                 .dist2 = (double)m->dist2,
                                 .norm2 = (double)m->norm2,
                                 .hash = m->model_hash};
-    for (size_t i = 0; m->n_models > 0 && i < SKETCH_K; i++) {
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 4; k++)
-            bits |= (uint32_t)m->mean.p[4 * i + k] << (8 * k);
-        memcpy(&e.mean[i], &bits, sizeof bits);
-    }
+    for (size_t i = 0; m->n_models > 0 && i < SKETCH_K; i++)
+        e.mean[i] = finish_get_float(m->mean.p + 4 * i);
     finish_evidence_add(&w->evidence, &e);
 }
 
@@ -657,7 +637,7 @@ static void receive_wave(struct finish *f, uint32_t link, const struct wire_fini
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
     if (attempt_of(&m->ballot) < f->attempt) {
-        send_aborted(f, link);
+        send_decision(f, link);
         return;
     }
     /* A coordinator begins an attempt only after all earlier attempts were aborted. */
@@ -689,9 +669,9 @@ static bool receive(struct finish *f, uint32_t link, const struct wire_finish *m
         return false;
     if (m->word == WIRE_FINISH_DECIDED && !aborts && f->scratch.n == 0)
         return false;
-    if (f->decided) {
+    if (is_decided(f)) {
         if (wave)
-            send_decided(f, link);
+            send_decision(f, link);
         return true;
     }
     switch (m->word) {
@@ -727,10 +707,7 @@ bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m
 
 void finish_link_up(struct finish *f, uint32_t link)
 {
-    if (f->decided)
-        send_decided(f, link);
-    else if (f->attempt > 0)
-        send_aborted(f, link);
+    send_decision(f, link);
 }
 
 void finish_link_down(struct finish *f, uint32_t link)
@@ -814,36 +791,11 @@ static void propose(struct finish *f, const uint8_t *p, size_t n)
     begin_wave(f, &m, NULL);
 }
 
-/* Returns whether the coordinator has waited long enough for members that are alive and still
- * mix. */
-static bool waited(const struct finish *f)
-{
-    return f->view.now_us - f->frozen_us > f->view.patience_us;
-}
-
-/* Returns whether the member has ended its run, and has not answered this wave (ASK or PROPOSE). */
-static bool is_silent(const struct wave *w, const struct finish_member *m)
-{
-    return m->status == FINISH_OUTSIDE && (flags_of(w, m->key) & FLAG_ABSENT) != 0;
-}
-
-/* Returns whether the model of any member was frozen after the member had answered this wave. The
- * coordinator should ask again, because the certificate would not cover this model. */
-static bool froze_meanwhile(const struct wave *w, const struct finish_proposal *p)
+/* Returns whether any member has ended its run, is not FINISH_WITHIN, and has one of these flags. */
+static bool any_outside(const struct wave *w, const struct finish_proposal *p, uint8_t flags)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        if (p->member[i].status == FINISH_OUTSIDE
-            && (flags_of(w, p->member[i].key) & FLAG_STORES) != 0)
-            return true;
-    return false;
-}
-
-/* Returns whether any member has ended its run, but has not answered this wave (ASK or PROPOSE).
- * Its session may be lost only briefly, so the coordinator should ask again. */
-static bool lacks_answers(const struct wave *w, const struct finish_proposal *p)
-{
-    for (uint32_t i = 0; i < p->n; i++)
-        if (is_silent(w, &p->member[i]))
+        if (p->member[i].status == FINISH_OUTSIDE && (flags_of(w, p->member[i].key) & flags) != 0)
             return true;
     return false;
 }
@@ -874,16 +826,19 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator waits for more answers, or for members that have not ended.
- * Missing answers are awaited for FINISH_ANSWERS_US only: a member that ended outside the target
- * distance exits at once, so its answer may never arrive. */
+/* Returns whether the coordinator asks again, for at most patience_us, because members still mix or
+ * have not ended, or because a model was frozen after its member had answered, so the certificate
+ * would not cover it. Missing answers are awaited for FINISH_ANSWERS_US only. A session may be lost
+ * briefly, but a member that ended outside the target distance exits at once, so its answer may
+ * never arrive. */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;
-    bool lacks = w->partial || lacks_answers(w, p);
-    return !waited(f)
-           && (w->n_mixing > 0 || f->view.n_unfinished > 0 || froze_meanwhile(w, p)
-               || (lacks && f->view.now_us - f->frozen_us <= FINISH_ANSWERS_US));
+    int64_t waited_us = f->view.now_us - f->frozen_us;
+    bool lacks = w->partial || any_outside(w, p, FLAG_ABSENT);
+    return waited_us <= f->view.patience_us
+           && (w->n_mixing > 0 || f->view.n_unfinished > 0 || any_outside(w, p, FLAG_STORES)
+               || (lacks && waited_us <= FINISH_ANSWERS_US));
 }
 
 /* Called at the coordinator when all answers to an ASK have arrived. */
@@ -912,17 +867,10 @@ static void end_ask(struct finish *f)
     /* A member that had finished and does not answer was killed or cut off. Nothing is known about
      * the distance of its model. */
     for (uint32_t i = 0; i < p->n; i++)
-        if (is_silent(w, &p->member[i]))
+        if (p->member[i].status == FINISH_OUTSIDE
+            && (flags_of(w, p->member[i].key) & FLAG_ABSENT) != 0)
             p->member[i].status = FINISH_DEAD;
     propose(f, bytes, finish_encode(bytes, p));
-}
-
-/* Returns the time until the next ballot of this coordinator. The time doubles with each ballot, at
- * most three times. */
-static int64_t retry_us(const struct finish *f)
-{
-    assert(f->ballots > 0);
-    return FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3);
 }
 
 /* Called at the coordinator when all answers to its wave have arrived. Continues with the next
@@ -930,8 +878,10 @@ static int64_t retry_us(const struct finish *f)
 static void finish_root(struct finish *f)
 {
     struct wave *w = &f->wave;
-    assert(f->frozen && f->own.n > 0 && !f->mute && !f->decided);
-    f->next_us = f->view.now_us + retry_us(f);
+    assert(f->frozen && f->own.n > 0 && !f->mute && !is_decided(f));
+    assert(f->ballots > 0);
+    /* The time until the next ballot doubles with each ballot, at most three times. */
+    f->next_us = f->view.now_us + (FINISH_RETRY_US << (f->ballots < 4 ? f->ballots - 1 : 3));
     if (w->promised.number > f->top && is_ballot(&w->promised)
         && attempt_of(&w->promised) == f->attempt)
         f->top = w->promised.number;
@@ -948,8 +898,7 @@ static void finish_root(struct finish *f)
  * more time. */
 static int64_t wave_limit_us(const struct finish *f)
 {
-    uint64_t doublings = f->ballots < 4 ? f->ballots : 4;
-    return FINISH_WAVE_US << doublings;
+    return FINISH_WAVE_US << (f->ballots < 4 ? f->ballots : 4);
 }
 
 /* Returns the node time at which this peer may coordinate a ballot. While members still mix, a
@@ -972,7 +921,7 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
     f->view = *v;
     /* A mute peer, whose promise is not on disk, must not coordinate. After its next restart it
      * could use the same ballot numbers again. */
-    if (f->decided || f->mute || !f->frozen || f->own.n == 0)
+    if (is_decided(f) || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
     /* No higher ballot number is left in this attempt, because a Byzantine member has used the
      * highest one. Other peers would refuse a higher number as a protocol violation. */
@@ -985,5 +934,5 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
         return due_us(f);
     begin_ballot(f);
     finish_check(f);
-    return f->decided ? INT64_MAX : v->now_us + FINISH_RETRY_US;
+    return is_decided(f) ? INT64_MAX : v->now_us + FINISH_RETRY_US;
 }

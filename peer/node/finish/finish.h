@@ -13,7 +13,6 @@
 #ifndef PEER_NODE_FINISH_FINISH_H
 #define PEER_NODE_FINISH_FINISH_H
 
-#include "peer/node/finish/evidence.h"
 #include "peer/node/finish/proposal.h"
 
 struct finish;

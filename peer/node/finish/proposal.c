@@ -1,4 +1,5 @@
-/* peer/node/finish/proposal.c -- encodes, checks and searches proposals of the finish protocol. */
+/* peer/node/finish/proposal.c -- encodes, checks and searches proposals of the finish protocol, and
+ * computes the consensus distance. */
 #include "peer/node/finish/proposal.h"
 
 #include <assert.h>
@@ -30,47 +31,54 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags)
     out[8] = flags;
 }
 
+uint8_t *finish_put_number(uint8_t *out, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(v >> (8 * i));
+    return out + n;
+}
+
+uint64_t finish_get_number(const uint8_t *p, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+void finish_put_float(uint8_t *out, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    finish_put_number(out, bits, sizeof bits);
+}
+
+float finish_get_float(const uint8_t *p)
+{
+    uint32_t bits = (uint32_t)finish_get_number(p, sizeof bits);
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 uint8_t *finish_put_ballot(uint8_t *out, const struct wire_ballot *b)
 {
-    for (size_t i = 0; i < 8; i++)
-        out[i] = (uint8_t)(b->number >> (8 * i));
-    memcpy(out + 8, b->id, WIRE_ID_BYTES);
+    memcpy(finish_put_number(out, b->number, 8), b->id, WIRE_ID_BYTES);
     return out + FINISH_BALLOT;
 }
 
 const uint8_t *finish_get_ballot(const uint8_t *p, struct wire_ballot *b)
 {
-    b->number = 0;
-    for (size_t i = 0; i < 8; i++)
-        b->number |= (uint64_t)p[i] << (8 * i);
+    b->number = finish_get_number(p, 8);
     memcpy(b->id, p + 8, WIRE_ID_BYTES);
     return p + FINISH_BALLOT;
-}
-
-static void put_float(uint8_t *out, double v)
-{
-    float f = (float)v;
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    for (size_t i = 0; i < 4; i++)
-        out[i] = (uint8_t)(bits >> (8 * i));
-}
-
-static double get_float(const uint8_t *p)
-{
-    uint32_t bits = 0;
-    float f;
-    for (size_t i = 0; i < 4; i++)
-        bits |= (uint32_t)p[i] << (8 * i);
-    memcpy(&f, &bits, sizeof f);
-    return (double)f;
 }
 
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p)
 {
     assert(p->n <= WIRE_MEMBERS_MAX);
-    put_float(out, p->distance);
-    put_float(out + 4, p->mean_norm);
+    finish_put_float(out, (float)p->distance);
+    finish_put_float(out + 4, (float)p->mean_norm);
     finish_put_ballot(out + 8, &p->origin);
     for (uint32_t i = 0; i < p->n; i++)
         finish_put_entry(out + HEAD + (size_t)WIRE_FINISH_ENTRY * i, p->member[i].key,
@@ -83,8 +91,8 @@ bool finish_decode(struct finish_proposal *p, struct bytes b)
     if (b.n < HEAD || b.n > WIRE_FINISH_PROPOSAL_MAX || (b.n - HEAD) % WIRE_FINISH_ENTRY != 0)
         return false;
     struct bytes list = {b.p + HEAD, b.n - HEAD};
-    p->distance = get_float(b.p);
-    p->mean_norm = get_float(b.p + 4);
+    p->distance = (double)finish_get_float(b.p);
+    p->mean_norm = (double)finish_get_float(b.p + 4);
     finish_get_ballot(b.p + 8, &p->origin);
     p->n = (uint32_t)(list.n / WIRE_FINISH_ENTRY);
     bool valid = p->distance >= 0 && p->mean_norm >= 0 && p->origin.number > 0, within = false;
@@ -121,4 +129,45 @@ uint32_t finish_count(const struct finish_proposal *p, enum finish_status status
     for (uint32_t i = 0; i < p->n; i++)
         n += p->member[i].status == status;
     return n;
+}
+
+/* ---- evidence ---- */
+
+void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
+                        uint64_t hash)
+{
+    assert(hash != 0);
+    *e = (struct finish_evidence){.n = 1, .norm2 = norm2, .hash = hash};
+    memcpy(e->mean, sketch, sizeof e->mean);
+}
+
+void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence *b)
+{
+    if (b->n == 0)
+        return;
+    if (a->n == 0) {
+        *a = *b;
+        return;
+    }
+    double n_a = a->n, n_b = b->n, share = n_b / (n_a + n_b), between2 = 0;
+    for (size_t i = 0; i < SKETCH_K; i++) {
+        double d = (double)b->mean[i] - (double)a->mean[i];
+        between2 += d * d;
+        a->mean[i] = (float)((double)a->mean[i] + share * d);
+    }
+    a->dist2 += b->dist2 + n_a * share * between2;
+    a->norm2 += b->norm2;
+    a->hash = a->hash == b->hash ? a->hash : 0;
+    a->n += b->n;
+}
+
+double finish_evidence_distance(const struct finish_evidence *e, double *mean_norm)
+{
+    double n = e->n, xi2 = n > 0 ? e->dist2 / n : 0;
+    double mean2 = n > 0 ? e->norm2 / n - xi2 : 0;
+    *mean_norm = mean2 > 0 ? sqrt(mean2) : 0;
+    if (e->n > 0 && e->hash != 0)
+        return 0;
+    double distance = sqrt(xi2 / mean2);
+    return mean2 > 0 && isfinite(distance) ? distance : (double)INFINITY;
 }

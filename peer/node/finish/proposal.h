@@ -1,4 +1,5 @@
-/* peer/node/finish/proposal.h -- a proposal of the finish protocol, and its encoding.
+/* peer/node/finish/proposal.h -- a proposal of the finish protocol, its encoding, and the *evidence*
+ * from which its consensus distance follows.
  *
  *   bytes    content
  *   0..3     consensus distance relative to the norm of the mean model, float32. Infinite: unknown.
@@ -10,10 +11,16 @@
  * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
  * bytes. A decided proposal with members is the certificate of the run. A proposal without members
  * aborts its attempt.
+ *
+ * The evidence of a set of peers is a few sums over their frozen models. Each peer contributes a
+ * count sketch s = S x of its model (gossip/exchange/sketch.h), |x|^2 and a hash of x. Sums of
+ * squares are combined as in Chan, Golub and LeVeque (1983), so that a distance that is much smaller
+ * than the mean keeps its digits.
  */
 #ifndef PEER_NODE_FINISH_PROPOSAL_H
 #define PEER_NODE_FINISH_PROPOSAL_H
 
+#include "gossip/exchange/tree_aggregation.h"
 #include "gossip/wire/wire.h"
 
 /* Status of a member at the end of a run. */
@@ -49,8 +56,36 @@ struct finish_proposal
     struct finish_member member[WIRE_MEMBERS_MAX]; /* The members, sorted by key. */
 };
 
+/* Sums over the models of n peers, from which their consensus distance follows. */
+struct finish_evidence
+{
+    uint32_t n;           /* Number of models. 0: the other fields are 0. */
+    float mean[SKETCH_K]; /* Mean of the sketches of the n models. */
+    double dist2;         /* Sum of |s - mean|^2 over the sketches s of the n models. */
+    double norm2;         /* Sum of |x|^2 over the n models. */
+    uint64_t hash;        /* Hash of the models if all are equal. 0: they differ. */
+};
+
+/* Sets *e to the evidence of one model. hash: hash of the model, not 0. */
+void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
+                        uint64_t hash);
+/* Adds the evidence *b to *a. O(SKETCH_K). */
+void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence *b);
+/* Returns the consensus distance Xi / |mean|. 0: all models are equal. INFINITY: there is no model,
+ * or the estimate of |mean|^2 is not positive. Sets *mean_norm to |mean|. */
+double finish_evidence_distance(const struct finish_evidence *e, double *mean_norm);
+
+/* ---- encoding ---- */
+
 enum { FINISH_BALLOT = 8 + WIRE_ID_BYTES /* Number of bytes of an encoded ballot. */ };
 
+/* Writes the lowest `n` bytes of v, the lowest first. Returns the end of the bytes. */
+uint8_t *finish_put_number(uint8_t *out, uint64_t v, size_t n);
+/* Reads a number of n bytes, the lowest first. */
+uint64_t finish_get_number(const uint8_t *p, size_t n);
+/* Write and read a float32 of 4 bytes. */
+void finish_put_float(uint8_t *out, float v);
+float finish_get_float(const uint8_t *p);
 /* Encodes a ballot: its number, little-endian, and the identity. Returns the end of the bytes. */
 uint8_t *finish_put_ballot(uint8_t *out, const struct wire_ballot *b);
 /* Decodes a ballot of FINISH_BALLOT bytes. Returns the end of the bytes. */
