@@ -271,6 +271,12 @@ arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)
 words=$(grep -nwiE "$arms" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
 [ -z "$words" ] || complain "$words: a word of peer/node/collectives"
 
+# Only run_context.c writes the fields of struct run_context, which other files call `workshop` or `w`.
+fields='env|has_run|ready|lacks|run|run_text|n_run_text|trainer|mixing|models|pieces|layers|by_drift|ladder|norm2|settling2|outer|before'
+written=$(grep -nE "(workshop|[^a-z_]w)(->|\.)($fields) *([-+|&*/]?=[^=]|\+\+|--)" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null \
+    | grep -v '^peer/node/run_context\.c:')
+[ -z "$written" ] || complain "$written: a field of struct run_context"
+
 # The modules of nn/ (a .c file and its header) must not include each other in a cycle.
 circles=$(grep -HoE '^#include "nn/[a-z0-9_/]+\.h"' nn/*/*.[ch] \
     | sed -E 's/\.[ch]:#include "([^"]*)\.h"/ \1/' | awk '$1 != $2' | tsort 2>&1 >/dev/null)

@@ -45,6 +45,7 @@ static void take_run(struct node *n, const struct run *run)
     if (n->workshop.ready)
         leave_run(n);
     run_context_take(&n->workshop, run);
+    n->others_began = false;
     if (n->workshop.ready)
         round_protocol_begin(n->round_protocol);
     assert(n->workshop.ready || n->env.over);
@@ -71,27 +72,21 @@ static void standing(void *self, struct standing *s)
                            .busy_us = phases_stuck_us(n->phases)};
 }
 
-/* Updates workshop.begun, which is true if other peers have begun the run. The flag stays set while
- * these peers are unreachable. */
-static void look_who_has_begun(struct node *n)
-{
-    struct run_context *w = &n->workshop;
-    w->begun =
-        w->has_run && (sessions_run_begun(n->sessions) || w->begun) && member_counts_live(&n->env);
-}
-
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
 {
     struct node *n = self;
     bool started = n->workshop.has_run
                    && (resume_has_checkpoint(n->resume) || phases_phase(n->phases) != NODE_JOINING);
+    /* The flag stays set while the peers that have begun the run are unreachable. */
+    bool began = n->others_began || sessions_run_begun(n->sessions);
+    n->others_began = n->workshop.has_run && began && member_counts_live(&n->env);
     struct run run;
-    look_who_has_begun(n);
-    enum sessions_run said = run_context_judge(&n->workshop, h, dialled, started, &run);
+    enum sessions_run said =
+        run_context_judge(&n->workshop, h, dialled, started, n->others_began, &run);
     if (said == SESSIONS_RUN_TAKEN)
         take_run(n, &run);
     if (said == SESSIONS_RUN_TAKEN || said == SESSIONS_RUN_SAME)
-        n->workshop.begun |= h->has_started;
+        n->others_began |= h->has_started;
     return said;
 }
 
@@ -147,7 +142,7 @@ static int open_machines(struct node *n, const struct node_config *config)
         err = sessions_open(&n->sessions, &n->env, &owner);
     if (err != 0)
         return err;
-    n->workshop.env = &n->env;
+    run_context_init(&n->workshop, &n->env);
     n->pooling = statistics_aggregation_open(&n->env, n->sessions);
     n->edges = edges_open(&n->env, n->sessions, &n->workshop);
     n->roll = membership_log_open(&n->env, n->sessions, n->edges);
@@ -409,7 +404,6 @@ static void give_up_run(struct node *n)
     env_note(&n->env, NOTE_WARNING,
              "no member has the initial model of the run any more: the run is abandoned");
     leave_run(n);
-    n->workshop.has_run = false;
     n->given_up_us = n->env.now_us;
     sessions_run_fixed(n->sessions);
 }

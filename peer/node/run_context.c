@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum sessions_run run_context_judge(const struct run_context *w, const struct wire_hello *h,
-                                    bool dialled, bool started, struct run *run)
+                                    bool dialled, bool started, bool others, struct run *run)
 {
     const struct node_config *c = &w->env->config;
     char error[RUN_ERROR_MAX];
@@ -25,7 +25,7 @@ enum sessions_run run_context_judge(const struct run_context *w, const struct wi
         return SESSIONS_RUN_UNREADABLE;
     int order = w->has_run ? layout_compare_initial(run, &w->run) : 0;
     bool yields = order != 0 ? order < 0 : dialled;
-    bool begun = started || w->begun;
+    bool begun = started || others;
     bool join = !w->has_run || (!begun && (h->has_started || yields));
     bool stranger = h->has_started ? begun : started && order == 0;
     /* This peer keeps its run if the run has begun. It also keeps its run if neither run has begun,
@@ -104,6 +104,11 @@ static int open_mixing(struct run_context *w)
     return 0;
 }
 
+void run_context_init(struct run_context *w, struct env *env)
+{
+    w->env = env;
+}
+
 void run_context_take(struct run_context *w, const struct run *run)
 {
     const struct node_config *c = &w->env->config;
@@ -112,8 +117,7 @@ void run_context_take(struct run_context *w, const struct run *run)
     w->run = *run;
     w->n_run_text = run_text(run, w->run_text);
     w->has_run = true;
-    w->begun = false;
-    w->has_norm2 = false;
+    w->norm2 = -1;
     int err = c->make_trainer(c->make_trainer_self, &w->run, &w->trainer, error);
     if (err < 0) {
         env_note(w->env, NOTE_ERROR, "%s", error);
@@ -135,7 +139,7 @@ void run_context_close(struct run_context *w)
     close_mixing(w);
     packet_pool_close(&w->models);
     packet_pool_close(&w->pieces);
-    w->ready = w->lacks = false;
+    w->has_run = w->ready = w->lacks = false;
 }
 
 bool run_context_begins(struct run_context *w)
@@ -194,7 +198,7 @@ int run_context_take_model(struct run_context *w, const float *copy)
     struct mixing *m = &w->mixing;
     assert(w->ready && !w->lacks);
     int err = mixing_take_model(m, (const uint8_t *)copy);
-    w->has_norm2 = false;
+    run_context_moved(w);
     if (err == 0 && outer_floats(w) > 0
         && !outer_optimiser_take(&w->outer, copy + m->n_floats, m->x, m->x0))
         env_note(w->env, NOTE_WARNING,
@@ -289,11 +293,6 @@ uint64_t run_context_measured(const struct run_context *w)
     return mixing_figures(&w->mixing)->own_round;
 }
 
-bool run_context_lags(const struct run_context *w, const struct edge *e, double most)
-{
-    return mixing_lags(&w->mixing, e, most);
-}
-
 void run_context_settle(struct run_context *w, bool apart)
 {
     assert(w->ready && !w->lacks);
@@ -304,15 +303,14 @@ void run_context_settle(struct run_context *w, bool apart)
 
 double run_context_norm2(struct run_context *w)
 {
-    if (!w->has_norm2)
+    if (w->norm2 < 0)
         w->norm2 = vec_norm2(w->mixing.x, w->mixing.dim);
-    w->has_norm2 = true;
     return w->norm2;
 }
 
 void run_context_moved(struct run_context *w)
 {
-    w->has_norm2 = false;
+    w->norm2 = -1;
 }
 
 bool run_context_vanished(struct run_context *w)

@@ -6,9 +6,10 @@
  * model. run_context_take() builds all of it for a run. If the cluster's run replaces the run that
  * this peer proposed, run_context_close() frees it:
  *
- *   no run --take--> has_run, ready --close--> has_run --take--> has_run, ready
+ *   no run --take--> has_run, ready --close--> no run
  *
- * If building fails, the node ends. While a job runs, the worker owns the trainer, the model and
+ * If building fails, has_run is true, ready is false, and the node ends. Only run_context.c writes
+ * the fields. While a job runs, the worker owns the trainer, the model and
  * the codec levels (job.c). Modules that decide policy read the mixer only by the queries below.
  *
  * A *drift window* is one measurement of the consensus distance by sketches
@@ -22,15 +23,12 @@
 #include "nn/train/outer_optimiser.h"
 #include "peer/node/session/sessions.h"
 
-/* The run of one node. */
+/* The run of one node. Zero, apart from `env`: there is no run. */
 struct run_context
 {
     struct env *env;
     /* has_run: `run` and `run_text` are valid. ready: trainer, mixer and pools of the run exist. */
     bool has_run, ready;
-    /* True: other peers have begun the run, and at least one other member is alive. Set by
-     * node.c. */
-    bool begun;
     /* True: mixing.x0 is not the run's initial model yet. The initial model must be fetched from
      * another peer (initial.h) or read from a checkpoint (resume.c). */
     bool lacks;
@@ -46,9 +44,9 @@ struct run_context
     /* True: --compress auto chooses the codec of deltas. */
     bool by_drift;
     struct codec_levels ladder; /* Codec levels of --compress auto. */
-    double norm2;               /* Squared norm |x|^2 of the model. Valid if has_norm2 is set. */
-    bool has_norm2;             /* True: the model has not changed since |x|^2 was computed. */
-    double settling2;           /* |x|^2 when the consensus phase began. 0: it has not begun. */
+    /* Squared norm |x|^2 of the model. Negative: the model has changed since it was computed. */
+    double norm2;
+    double settling2; /* |x|^2 when the consensus phase began. 0: it has not begun. */
     /* State of the outer optimiser (--outer). All zero: the run has none. */
     struct outer_optimiser outer;
     /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
@@ -71,16 +69,18 @@ struct run_context
  * that is first by layout_compare_initial(). If they differ in more, both take the run of the peer
  * that was dialled.
  *
- * `dialled`: this peer dialled the session. `started`: this peer has started its run. Fills *run if
- * the result is TAKEN. Further results: SAME, UNREADABLE, and CONTRADICTS (the run contradicts the
- * user's flags). */
+ * `dialled`: this peer dialled the session. `started`: this peer has started its run. `others`:
+ * another live peer has started it. Fills *run if the result is TAKEN. Further results: SAME,
+ * UNREADABLE, and CONTRADICTS (the run contradicts the user's flags). */
 enum sessions_run run_context_judge(const struct run_context *w, const struct wire_hello *h,
-                                    bool dialled, bool started, struct run *run);
+                                    bool dialled, bool started, bool others, struct run *run);
 
+/* Sets the environment of *w, which must be zeroed. `env` is borrowed. */
+void run_context_init(struct run_context *w, struct env *env);
 /* Adopts a run and builds all that it needs. On failure the node ends. An earlier run must have
  * been closed. */
 void run_context_take(struct run_context *w, const struct run *run);
-/* Frees what run_context_take() built. The run description stays. */
+/* Frees what run_context_take() built. There is then no run. */
 void run_context_close(struct run_context *w);
 
 /* Returns whether mixing.x0 is the run's initial model. If so, clears `lacks` and sets the model x
@@ -161,11 +161,6 @@ uint64_t run_context_measured(const struct run_context *w);
  * can first move equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
-
-/* Returns whether this peer's replica on edge e is farther from its model than `most`, relative to
- * |x|. Mixing over such an edge moves models apart, so earlier measurements do not bound their
- * distance. */
-bool run_context_lags(const struct run_context *w, const struct edge *e, double most);
 
 /* Prepares the mixer for the next job of the consensus phase. `apart`: it is known that the
  * consensus distance exceeds the target. */

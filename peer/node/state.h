@@ -64,6 +64,8 @@ struct node
     /* Node time at which this peer abandoned a run because no member had its initial model. 0: no
      * run was abandoned, or there is a new run. */
     int64_t given_up_us;
+    /* True: other peers have begun the run, and at least one other member is alive. */
+    bool others_began;
     bool stopping; /* True: the user or the training program has asked for the end of this peer. */
     /* Totals of bytes and refused connections, as the driver last reported (struct node_event). */
     uint64_t bytes_sent, bytes_received, n_strangers;

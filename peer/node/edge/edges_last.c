@@ -77,7 +77,7 @@ uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat)
 bool edges_lag(const struct edges *es, double most)
 {
     for (size_t i = 0; i < es->n; i++)
-        if (run_context_lags(es->workshop, &es->at[i]->edge, most))
+        if (mixing_lags(&es->workshop->mixing, &es->at[i]->edge, most))
             return true;
     return false;
 }
