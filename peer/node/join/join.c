@@ -14,8 +14,9 @@ struct join
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool has_model;               /* True: this peer has a model with which it can train. */
-    struct join_fetched fetched;  /* Facts about the last model that was fetched completely. */
+    bool has_model; /* True: this peer has a model with which it can train. */
+    /* Facts about the last model that was fetched completely. */
+    struct state_transfer_result fetched;
     struct state_transfer *fetch; /* Transfer of a model from members that have begun the run. */
     struct initial *initial;      /* Transfer of the run's initial model. */
     int64_t begun_us;             /* Node time of join_start(), in microseconds. */
@@ -83,23 +84,22 @@ bool join_others_resume(const struct join *j)
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
-    struct state_transfer_result r;
+    struct state_transfer_result *r = &j->fetched;
     assert(j->workshop->ready && !j->workshop->lacks);
-    state_transfer_result(j->fetch, &r);
-    int err = run_context_take_model(j->workshop, r.model);
-    j->fetched = (struct join_fetched){.round = round_quorum_joined(j->sessions, r.round),
-                                       .apart = r.apart,
-                                       .certified = r.certified};
+    state_transfer_result(j->fetch, r);
+    int err = run_context_take_model(j->workshop, r->model);
+    r->model = NULL;
+    r->round = round_quorum_joined(j->sessions, r->round);
     state_transfer_drop(j->fetch);
     MARK_IF(err == 0, "join: takes a fetched model");
     if (err != 0)
         return false;
     j->has_model = true;
-    uint64_t round = j->fetched.round < run->rounds ? j->fetched.round : run->rounds;
+    uint64_t round = r->round < run->rounds ? r->round : run->rounds;
     env_note(j->env, NOTE_INFO,
              "joined the run at round %llu of %llu, with a model fetched from %zu member%s",
-             (unsigned long long)round, (unsigned long long)run->rounds, r.n_givers,
-             number_plural(r.n_givers));
+             (unsigned long long)round, (unsigned long long)run->rounds, r->n_givers,
+             number_plural(r->n_givers));
     return true;
 }
 
@@ -181,7 +181,7 @@ bool join_has_model(const struct join *j)
     return j->has_model;
 }
 
-const struct join_fetched *join_fetched(const struct join *j)
+const struct state_transfer_result *join_fetched(const struct join *j)
 {
     return &j->fetched;
 }

@@ -23,16 +23,6 @@
 
 struct join;
 
-/* Facts about a model that was fetched from members that have begun the run. */
-struct join_fetched
-{
-    uint64_t round; /* Round of the fetched model. */
-    /* Distance of the fetched model from the models of its sources (struct
-     * state_transfer_result). */
-    double apart;
-    bool certified; /* True: a certificate covers all sources of the fetched model. */
-};
-
 /* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointer
  * arguments are borrowed. */
 struct join *join_open(struct env *env, struct sessions *s, struct run_context *w);
@@ -82,8 +72,8 @@ void join_resumed(struct join *j);
 
 /* Returns whether this peer has a model with which it can train. */
 bool join_has_model(const struct join *j);
-/* Returns the facts about the fetched model. Valid after join_update() has returned true, until the
- * next fetch is complete. */
-const struct join_fetched *join_fetched(const struct join *j);
+/* Returns the facts about the fetched model, which itself is no longer stored (`model` is NULL).
+ * Valid after join_update() has returned true, until the next fetch is complete. */
+const struct state_transfer_result *join_fetched(const struct join *j);
 
 #endif

@@ -147,6 +147,11 @@ void model_server_take(struct model_server *o, const struct link *l, const struc
     o->at[i].key = m->key;
 }
 
+static void drop_oldest_piece(struct model_server *o, size_t i)
+{
+    memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+}
+
 bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m)
 {
@@ -156,18 +161,33 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
         return false;
     begin_orders(o, i);
     if (o->at[i].n_pieces == MODEL_SERVER_PIECES)
-        memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+        drop_oldest_piece(o, i);
     o->at[i].piece[o->at[i].n_pieces++] = (struct model_server_piece){m->piece, m->key};
     o->any = true;
     return true;
 }
 
-/* Returns whether a request for a whole model or layer sketches at index i can be answered now. The
- * session that sent it must still exist, and must have no answer in its send queue. */
-static bool stands(const struct model_server *o, size_t i)
+/* Returns whether the session that sent the requests at index i still exists. */
+static bool is_there(const struct model_server *o, size_t i)
 {
     const struct link *l = sessions_at(o->sessions, i);
-    return o->at[i].wanted && !o->at[i].on_way && l->used && l->number == o->at[i].link;
+    return l->used && l->number == o->at[i].link;
+}
+
+/* Returns whether a request for a whole model or layer sketches at index i can be answered now: no
+ * answer is in the send queue of its session. An observer's request must also wait until the model
+ * is mixed in this round (`mixed`): observers compare models of several peers, which must all be
+ * taken after the mixing. */
+static bool counts(const struct model_server *o, size_t i, bool mixed)
+{
+    return o->at[i].wanted && !o->at[i].on_way && is_there(o, i)
+           && (mixed || !sessions_at(o->sessions, i)->observer);
+}
+
+/* Returns whether the i-th session has pending requests for pieces. */
+static bool wants_pieces(const struct model_server *o, size_t i)
+{
+    return o->at[i].n_pieces > 0 && is_there(o, i);
 }
 
 const struct link *model_server_sent(struct model_server *o, uint32_t number)
@@ -176,36 +196,16 @@ const struct link *model_server_sent(struct model_server *o, uint32_t number)
         if (o->at[i].link != number)
             continue;
         o->at[i].on_way = false;
-        if (stands(o, i))
+        if (counts(o, i, true))
             return sessions_at(o->sessions, i);
     }
     return NULL;
 }
 
-/* Returns whether the i-th session has pending requests for pieces. */
-static bool wants_pieces(const struct model_server *o, size_t i)
-{
-    const struct link *l = sessions_at(o->sessions, i);
-    return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
-}
-
-/* Returns whether the request for a model in slot i can be answered now. An observer's request must
- * also wait until the model is mixed in this round (`mixed`): observers compare models of several
- * peers, which must all be taken after the mixing. */
-static bool counts(const struct model_server *o, size_t i, bool mixed)
-{
-    return stands(o, i) && (mixed || !sessions_at(o->sessions, i)->observer);
-}
-
-/* Returns whether a copy of the model at round `round` would answer a pending request
- * (model_server_due()). mixed: the mixing of this round is already in the model. */
-static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
+bool model_server_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    /* *at_window: whether all requests that can be answered now are for the start of a drift window
-     * (a measurement of the consensus distance). The loop sets it to false if it finds another
-     * request. */
-    *at_window = true;
+    *at_window = true; /* Until the loop finds another request. */
     for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
@@ -220,26 +220,38 @@ static bool any_due(const struct model_server *o, uint64_t round, bool mixed, bo
     return any;
 }
 
-bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window)
+/* ---- answers ---- */
+
+/* Returns an empty buffer, which is released in the next step. NULL: MODEL_SERVER_HELD buffers are in
+ * use, or memory is not available. */
+static struct packet *take_buffer(struct model_server *o, struct packet_pool *pool)
 {
-    return any_due(o, round, true, at_window);
+    struct packet *out = o->n_held_pieces < MODEL_SERVER_HELD ? packet_get(pool) : NULL;
+    if (out != NULL)
+        o->held_piece[o->n_held_pieces++] = out;
+    return out;
 }
 
-/* Returns a buffer with sketches of the model's layers, which is released in the next step. NULL:
- * MODEL_SERVER_HELD buffers are in use, or memory is not available. */
+static void send_payload(struct model_server *o, const struct link *l, struct wire_model m,
+                         struct packet *payload)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    m.payload.p = packet_bytes(payload, &m.payload.n);
+    sessions_send(o->sessions, l, true, head, wire_put_model(head, sizeof head, &m), payload);
+}
+
+/* Returns a buffer with sketches of the model's layers. NULL: no buffer is available. */
 static struct packet *sketch_layers(struct model_server *o, uint64_t key,
                                     const struct packet *model)
 {
     const struct layers *l = &o->workshop->layers;
-    bool room = o->n_held_pieces < MODEL_SERVER_HELD;
-    struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
+    struct packet *out = take_buffer(o, &o->workshop->pieces);
     if (out == NULL)
         return NULL;
     /* The casts to float are valid, because packet.bytes is aligned to the size of a float. */
     layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
     out->len = l->n_floats * sizeof(float);
     assert(out->len <= out->cap);
-    o->held_piece[o->n_held_pieces++] = out;
     return out;
 }
 
@@ -247,22 +259,20 @@ static struct packet *sketch_layers(struct model_server *o, uint64_t key,
  * stays pending. */
 static void send_model(struct model_server *o, size_t i, struct packet *model, uint64_t round)
 {
-    uint8_t head[WIRE_HEAD_MAX];
     uint64_t key = o->at[i].key;
-    assert(o->workshop->ready && stands(o, i));
-    struct wire_model m = {
-        .round = round, .piece = WIRE_PIECE_WHOLE, .key = key, .certified = o->certified};
-    if (key != 0) {
-        m.piece = WIRE_PIECE_LAYERS;
+    const struct link *l = sessions_at(o->sessions, i);
+    assert(o->workshop->ready && counts(o, i, true));
+    struct wire_model m = {.round = round,
+                           .piece = key != 0 ? WIRE_PIECE_LAYERS : WIRE_PIECE_WHOLE,
+                           .key = key,
+                           .certified = o->certified};
+    if (key != 0)
         model = sketch_layers(o, key, model);
-    }
     if (model == NULL)
         return;
-    m.payload.p = packet_bytes(model, &m.payload.n);
     o->at[i].wanted = false;
-    o->at[i].on_way = sessions_at(o->sessions, i)->observer;
-    sessions_send(o->sessions, sessions_at(o->sessions, i), true, head,
-                  wire_put_model(head, sizeof head, &m), model);
+    o->at[i].on_way = l->observer;
+    send_payload(o, l, m, model);
 }
 
 /* Writes to `out` what a joining peer has requested from model x: one piece of it, or one short
@@ -293,19 +303,14 @@ static bool send_piece(struct model_server *o, size_t i)
     /* The cast to float is valid, because packet.bytes is aligned to the size of a float. */
     const float *x = (const float *)(const void *)o->copy->bytes;
     const struct model_server_piece *q = &o->at[i].piece[0];
-    bool room = o->n_held_pieces < MODEL_SERVER_HELD;
-    struct packet *copy = room ? packet_get(&o->workshop->pieces) : NULL;
+    struct packet *copy = take_buffer(o, &o->workshop->pieces);
     if (copy == NULL)
         return false;
     fill_piece(o->workshop, q, x, copy);
-    uint8_t head[WIRE_HEAD_MAX];
     struct wire_model m = {
         .round = o->copy_round, .piece = q->piece, .key = q->key, .certified = o->certified};
-    m.payload.p = packet_bytes(copy, &m.payload.n);
-    sessions_send(o->sessions, sessions_at(o->sessions, i), true, head,
-                  wire_put_model(head, sizeof head, &m), copy);
-    o->held_piece[o->n_held_pieces++] = copy;
-    memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    send_payload(o, sessions_at(o->sessions, i), m, copy);
+    drop_oldest_piece(o, i);
     return true;
 }
 
@@ -313,20 +318,15 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
                                const struct wire_model_req *m)
 {
     const struct run_context *w = o->workshop;
-    uint8_t head[WIRE_HEAD_MAX];
     if (l->observer || m->key != 0)
         return false;
     bool has = w->ready && !w->lacks && m->piece < piece_count(w->mixing.n_floats);
-    bool room = has && o->n_held_pieces < MODEL_SERVER_HELD;
-    struct packet *copy = room ? packet_get(&o->initial) : NULL;
+    struct packet *copy = has ? take_buffer(o, &o->initial) : NULL;
     if (copy == NULL)
         return true;
     struct model_server_piece q = {.piece = m->piece};
-    struct wire_model out = {.round = WIRE_ROUND_INITIAL, .piece = m->piece};
     fill_piece(w, &q, w->mixing.x0, copy);
-    out.payload.p = packet_bytes(copy, &out.payload.n);
-    sessions_send(o->sessions, l, true, head, wire_put_model(head, sizeof head, &out), copy);
-    o->held_piece[o->n_held_pieces++] = copy;
+    send_payload(o, l, (struct wire_model){.round = WIRE_ROUND_INITIAL, .piece = m->piece}, copy);
     return true;
 }
 
@@ -355,19 +355,25 @@ static void set_copy(struct model_server *o, struct packet *model, uint64_t roun
     o->copy_us = o->env->now_us;
 }
 
+/* Returns a copy of the current model if `needed` is true. NULL: it is false, or there is no
+ * memory. */
+static struct packet *copy_model(struct model_server *o, bool needed)
+{
+    struct packet *now = needed ? packet_get(&o->workshop->models) : NULL;
+    if (now != NULL)
+        run_context_copy_model(o->workshop, now);
+    return now;
+}
+
 void model_server_copy_pieces(struct model_server *o, uint64_t round)
 {
-    struct packet *now = waits_for_copy(o) ? packet_get(&o->workshop->models) : NULL;
-    if (now != NULL) {
-        run_context_copy_model(o->workshop, now);
+    struct packet *now = copy_model(o, waits_for_copy(o));
+    if (now != NULL)
         set_copy(o, now, round);
-    }
     model_server_serve_pieces(o);
 }
 
-/* Answers all requests that `model` can answer, and takes ownership of the caller's reference.
- * `model` is a copy of the model before the local steps of `round`. */
-static void serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
+void model_server_serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
     /* A second copy in one step would replace o->held without a release. */
@@ -384,24 +390,15 @@ static void serve(struct model_server *o, struct packet *model, uint64_t round, 
     o->held = model;
 }
 
-void model_server_serve(struct model_server *o, struct packet *model, uint64_t round)
-{
-    serve(o, model, round, true);
-}
-
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
 {
     bool at_window;
     model_server_copy_pieces(o, round);
-    if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
-        /* If `held` is not NULL, this step has already sent a whole model, and no step sends
-         * two. */
-        return;
-    struct packet *now = packet_get(&o->workshop->models);
-    if (now == NULL)
-        return;
-    run_context_copy_model(o->workshop, now);
-    serve(o, now, round, mixed);
+    /* If `held` is not NULL, this step has already sent a whole model, and no step sends two. */
+    bool due = o->held == NULL && model_server_due(o, round, mixed, &at_window) && !at_window;
+    struct packet *now = copy_model(o, due);
+    if (now != NULL)
+        model_server_serve(o, now, round, mixed);
 }
 
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
@@ -411,11 +408,10 @@ void model_server_serve_now(struct model_server *o, const struct link *l, uint64
     /* One call of node_step() sends at most one copy of the whole model, and this call has sent
      * none yet. */
     assert(o->held == NULL);
-    bool now = stands(o, i) && (any_round || o->at[i].round <= round);
-    struct packet *copy = now ? packet_get(&o->workshop->models) : NULL;
+    struct packet *copy =
+        copy_model(o, counts(o, i, true) && (any_round || o->at[i].round <= round));
     if (copy == NULL)
         return;
-    run_context_copy_model(o->workshop, copy);
     send_model(o, i, copy, round);
     o->held = copy;
 }

@@ -75,19 +75,19 @@ void model_server_copy_pieces(struct model_server *o, uint64_t round);
  * next request can be answered now, else NULL. */
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
-/* Returns whether a copy of the model at round `round` would answer a pending request. Sets
- * *at_window to true if all requests that it would answer are for the start of a drift window (a
- * measurement of the consensus distance). */
-bool model_server_due(const struct model_server *o, uint64_t round, bool *at_window);
+/* Returns whether a copy of the model at round `round` would answer a pending request. `mixed`: the
+ * mixing of this round is already in the model. Sets *at_window to true if all requests that it
+ * would answer are for the start of a drift window (a measurement of the consensus distance). */
+bool model_server_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window);
 
-/* Sends `model`, a copy of the model at round `round`, to all sessions that requested this round or
- * an earlier one. If a drift window (a measurement of the consensus distance) has just begun, also
+/* Sends `model`, a copy of the model before the local steps of round `round`, to all sessions that
+ * requested this round or an earlier one. Observers get no answer before this round is mixed
+ * (`mixed`): they compare models of several peers, which must all be taken after the mixing. If a drift window (a measurement of the consensus distance) has just begun, also
  * answers the requests for its start. Takes ownership of the caller's reference to `model`. */
-void model_server_serve(struct model_server *o, struct packet *model, uint64_t round);
+void model_server_serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed);
 
-/* Copies the current model, of round `round`, and answers all requests that this copy can answer.
- * No job may be running. Observers get no answer before this round is mixed (`mixed`): they compare
- * models of several peers, which must all be taken after the mixing. */
+/* Copies the current model and answers all requests that this copy can answer, as
+ * model_server_serve(). No job may be running. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
 /* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the

@@ -165,11 +165,6 @@ void state_transfer_drop(struct state_transfer *f)
     state_transfer_check(f);
 }
 
-static size_t n_floats(const struct state_transfer *f)
-{
-    return f->workshop->mixing.n_floats;
-}
-
 /* Returns the number of pieces of the model itself. Only these are judged by sketches, not the
  * pieces of the outer momentum. */
 static size_t n_judged(const struct state_transfer *f)
@@ -334,10 +329,8 @@ static bool others_left(const struct state_transfer *f)
 {
     for (size_t i = 0; i < members_count(f->env->members); i++) {
         const struct member *m = members_at(f->env->members, i);
-        bool other = m->state == MEMBER_ALIVE && !env_same_id(m->record->id, f->env->config.id);
-        for (size_t k = 0; k < f->n_sources && other; k++)
-            other = !env_same_id(f->source[k].id, m->record->id);
-        if (other)
+        if (m->state == MEMBER_ALIVE && !env_same_id(m->record->id, f->env->config.id)
+            && source_of(f, m->record->id) == f->n_sources)
             return true;
     }
     return false;
@@ -506,7 +499,7 @@ static const char *take_piece(struct state_transfer *f, size_t k, const struct w
     memcpy(f->staged + at, m->payload.p, m->payload.n);
     if (!vec_finite(f->staged + at, n)
         || !statistics_proper(&mixing->statistics, f->staged + mixing->dim)) {
-        if (at < n_floats(f))
+        if (at < mixing->n_floats)
             memcpy(f->staged + at, mixing->x0 + at, m->payload.n);
         else
             memset(f->staged + at, 0, m->payload.n);
@@ -657,13 +650,14 @@ static double apart(const struct piece_view *v)
     return any && norm2 > 0 ? sqrt(most2 / norm2) : (double)INFINITY;
 }
 
-/* Judges the complete model. Returns 0: accepted; 1: a source was excluded; -1: out of memory. */
-static int judge(struct state_transfer *f)
+/* Judges the complete model. Returns false if a source was excluded, or if memory is exhausted. */
+static bool judge(struct state_transfer *f)
 {
-    size_t n = n_floats(f), n_pieces = n_judged(f), n_sketch = n_pieces * PIECE_SKETCH;
+    size_t n = f->workshop->mixing.n_floats;
+    size_t n_pieces = n_judged(f), n_sketch = n_pieces * PIECE_SKETCH;
     float *come = malloc(2 * n_sketch * sizeof *come);
     uint8_t *from = malloc(n_pieces);
-    int said = -1;
+    bool accepted = false;
     if (come != NULL && from != NULL) {
         float *initial = come + n_sketch;
         struct piece_view v = {.n_pieces = n_pieces,
@@ -679,13 +673,13 @@ static int judge(struct state_transfer *f)
             v.own[k] = f->source[k].own;
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
-        said = !none_refused(f, &v);
-        /* If a source was excluded, the sketches are freed, and no distance is known. */
-        f->apart = said == 0 ? apart(&v) : (double)INFINITY;
+        accepted = none_refused(f, &v);
+        if (accepted) /* Otherwise the sketches are freed, and no distance is known. */
+            f->apart = apart(&v);
     }
     free(come);
     free(from);
-    return said;
+    return accepted;
 }
 
 static bool any_source(const struct state_transfer *f)
@@ -717,7 +711,7 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
         return false;
     }
     ask_sketches(f);
-    return answered(f) && judge(f) == 0;
+    return answered(f) && judge(f);
 }
 
 /* Returns the round that source s has reached: that of its last MODEL or, if it is later, the round

@@ -112,7 +112,7 @@ static void plan_edge(struct job *j, size_t i)
 /* Reserves a packet for a copy of the model if another peer has requested one. */
 static void plan_snapshot(struct job *j)
 {
-    bool due = model_server_due(j->orders, j->phases->round, &j->at_window);
+    bool due = model_server_due(j->orders, j->phases->round, true, &j->at_window);
     if (due && j->snapshot == NULL)
         j->snapshot = packet_get(&j->workshop->models);
 }
@@ -535,7 +535,7 @@ static void serve_snapshot(struct job *j)
          * the packet. */
         packet_release(j->snapshot);
     else if (j->snapshot != NULL)
-        model_server_serve(j->orders, j->snapshot, j->round);
+        model_server_serve(j->orders, j->snapshot, j->round, true);
     j->snapshot = NULL;
 }
 
