@@ -41,29 +41,11 @@ void node_status(const struct node *n, struct wire_status *s)
     struct figure_values v;
     figure_init(&v);
     node_progress(n, &v.node);
-    const struct node_progress p = v.node;
-    int64_t idle_us = n->env.now_us - phases_status(n->phases).idle_since_us;
-    *s = (struct wire_status){.round = p.round,
-                              .n_rounds = p.n_rounds,
-                              .phase = p.phase,
-                              .loss = p.loss,
-                              .accuracy = p.accuracy,
-                              .drift = p.drift,
-                              .relative_drift = p.relative_drift,
-                              .drift_round = p.drift_round,
-                              .drift_age = p.drift_age,
-                              .bytes_sent = p.bytes_sent,
-                              .bytes_received = p.bytes_received,
-                              .n_strangers = p.strangers,
-                              .n_violations = p.violations,
-                              .n_live = p.n_live,
-                              .rounds_done = p.rounds_done,
-                              .rounds_skipped = p.rounds_skipped,
-                              .joined_round = p.joined_round,
-                              .age_s = (double)idle_us * 1e-6,
-                              .holds = p.holds,
-                              .clock_ms = n->clock_ms};
-    run_context_codec(&n->workshop, p.rung, p.phase == NODE_CONSENSUS, s->codec);
+    v.age_s = (double)(n->env.now_us - phases_status(n->phases).idle_since_us) * 1e-6;
+    v.has_run = n->workshop.has_run;
+    *s = (struct wire_status){.clock_ms = n->clock_ms};
+    figure_to_status(s, &v);
+    run_context_codec(&n->workshop, v.node.rung, v.node.phase == NODE_CONSENSUS, s->codec);
     for (size_t i = 0; i < edges_count(n->edges) && s->n_edges < WIRE_EDGES_MAX; i++) {
         const struct neighbour *b = edges_at(n->edges, i);
         const struct edge *e = &b->edge;
@@ -74,9 +56,6 @@ void node_status(const struct node *n, struct wire_status *s)
         out->gamma = (float)b->gamma;
         out->resets = e->n_resets;
     }
-    v.age_s = s->age_s;
-    v.has_run = n->workshop.has_run;
-    figure_to_status(s, &v);
 }
 
 size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX])

@@ -425,9 +425,35 @@ void figure_send(struct wire_status *s, const struct figure *f, const struct fig
     snprintf(to->name, sizeof to->name, "%s", f->name);
 }
 
+/* The figures that have a field of their own in a STATUS message: COPY(field of struct node_progress,
+ * field of struct wire_status). */
+#define STATUS_COPIES(COPY)                                                                        \
+    COPY(holds, holds)                                                                             \
+    COPY(round, round)                                                                             \
+    COPY(n_rounds, n_rounds)                                                                       \
+    COPY(loss, loss)                                                                               \
+    COPY(accuracy, accuracy)                                                                       \
+    COPY(drift, drift)                                                                             \
+    COPY(relative_drift, relative_drift)                                                           \
+    COPY(drift_round, drift_round)                                                                 \
+    COPY(drift_age, drift_age)                                                                     \
+    COPY(bytes_sent, bytes_sent)                                                                   \
+    COPY(bytes_received, bytes_received)                                                           \
+    COPY(strangers, n_strangers)                                                                   \
+    COPY(violations, n_violations)                                                                 \
+    COPY(n_live, n_live)                                                                           \
+    COPY(rounds_done, rounds_done)                                                                 \
+    COPY(rounds_skipped, rounds_skipped)                                                           \
+    COPY(joined_round, joined_round)
+
 void figure_to_status(struct wire_status *s, const struct figure_values *v)
 {
     const struct figure *f;
+#define COPY(ours, theirs) s->theirs = v->node.ours;
+    STATUS_COPIES(COPY)
+#undef COPY
+    s->phase = v->node.phase;
+    s->age_s = v->age_s;
     for (uint32_t i = STATUS_FIELDS + 1; (f = figure_at(FIGURE_STATUS, i)) != NULL; i++)
         figure_send(s, f, v);
 }
@@ -435,29 +461,14 @@ void figure_to_status(struct wire_status *s, const struct figure_values *v)
 void figure_of_status(struct figure_values *v, const struct wire_status *s)
 {
     figure_init(v);
-    v->has_run = s->n_rounds > 0;
+#define COPY(ours, theirs) v->node.ours = s->theirs;
+    STATUS_COPIES(COPY)
+#undef COPY
+    v->node.phase = (enum node_phase)s->phase;
     v->age_s = s->age_s;
+    v->has_run = s->n_rounds > 0;
     v->codec = s->codec;
     v->status = s;
-    struct node_progress *p = &v->node;
-    p->phase = (enum node_phase)s->phase;
-    p->holds = s->holds;
-    p->round = s->round;
-    p->n_rounds = s->n_rounds;
-    p->loss = s->loss;
-    p->accuracy = s->accuracy;
-    p->drift = s->drift;
-    p->relative_drift = s->relative_drift;
-    p->drift_round = s->drift_round;
-    p->drift_age = s->drift_age;
-    p->bytes_sent = s->bytes_sent;
-    p->bytes_received = s->bytes_received;
-    p->strangers = s->n_strangers;
-    p->violations = s->n_violations;
-    p->n_live = s->n_live;
-    p->rounds_done = s->rounds_done;
-    p->rounds_skipped = s->rounds_skipped;
-    p->joined_round = s->joined_round;
 }
 
 const char *figure_phase(enum node_phase phase, bool holds)

@@ -122,7 +122,7 @@ void figure_init(struct figure_values *v);
 /* Adds a figure with its name to a STATUS message, if its value is known. Only numbers can be
  * sent. */
 void figure_send(struct wire_status *s, const struct figure *f, const struct figure_values *v);
-/* Adds the figures of FIGURE_STATUS for which a STATUS message has no field of its own. */
+/* Sets the figures of FIGURE_STATUS in a STATUS message, except the codec. */
 void figure_to_status(struct wire_status *s, const struct figure_values *v);
 /* Fills *v with the content of a peer's STATUS message. All other values are set to not known. *s
  * is borrowed. */
