@@ -299,19 +299,16 @@ static void start(struct allreduce *c)
 
 /* ---- steps ---- */
 
-static bool is_present(const struct allreduce *c, const struct allreduce_step *s, uint32_t from)
-{
-    return s->round == c->round && s->attempt == c->attempt && s->view == c->view
-           && s->step == c->step && env_same_id(s->id, c->at[from].id);
-}
-
 /* Returns the pointer in the list of received messages that points to the STEP of rank `from` for
  * the current step. NULL: this STEP has not arrived. */
 static struct allreduce_step **find_step(struct allreduce *c, uint32_t from)
 {
-    for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next)
-        if (is_present(c, *at, from))
+    for (struct allreduce_step **at = &c->steps; *at != NULL; at = &(*at)->next) {
+        const struct allreduce_step *s = *at;
+        if (s->round == c->round && s->attempt == c->attempt && s->view == c->view
+            && s->step == c->step && env_same_id(s->id, c->at[from].id))
             return at;
+    }
     return NULL;
 }
 
@@ -643,17 +640,9 @@ static const char *allreduce_hear(void *self, const struct link *l,
 
 /* ---- the member that is waited for ---- */
 
-static bool sent_its_part(const struct allreduce *c, uint32_t from)
+static const uint8_t *allreduce_awaited(void *self, uint64_t round)
 {
-    for (const struct allreduce_step *s = c->steps; s != NULL; s = s->next)
-        if (is_present(c, s, from))
-            return true;
-    return false;
-}
-
-static const uint8_t *allreduce_awaited(const void *self, uint64_t round)
-{
-    const struct allreduce *c = self;
+    struct allreduce *c = self;
     struct collective_op op[COLLECTIVE_OPS_MAX];
     bool started = c->state != ATTEMPT_WAITS;
     if (c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
@@ -663,7 +652,8 @@ static const uint8_t *allreduce_awaited(const void *self, uint64_t round)
             return c->at[i].id;
     size_t n = started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
     for (size_t i = 0; i < n; i++)
-        if (op[i].act != COLLECTIVE_SEND && op[i].peer != c->rank && !sent_its_part(c, op[i].peer))
+        if (op[i].act != COLLECTIVE_SEND && op[i].peer != c->rank
+            && find_step(c, op[i].peer) == NULL)
             return c->at[op[i].peer].id;
     return NULL;
 }

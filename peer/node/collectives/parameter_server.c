@@ -569,7 +569,7 @@ static const char *parameter_server_hear(void *self, const struct link *l,
     return wrong;
 }
 
-static const uint8_t *parameter_server_awaited(const void *self, uint64_t round)
+static const uint8_t *parameter_server_awaited(void *self, uint64_t round)
 {
     const struct parameter_server *s = self;
     (void)round;

@@ -32,7 +32,7 @@ struct round_protocol_kind
     const char *(*hear)(void *self, const struct link *l, const struct wire_round_protocol *m,
                         uint64_t round, bool idle);
     /* Implements round_protocol_awaited(). Called only while the result of `round` is missing. */
-    const uint8_t *(*awaited)(const void *self, uint64_t round);
+    const uint8_t *(*awaited)(void *self, uint64_t round);
 };
 
 extern const struct round_protocol_kind allreduce_protocol, parameter_server_protocol;

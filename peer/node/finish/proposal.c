@@ -123,14 +123,6 @@ enum finish_status finish_status_of(const struct finish_proposal *p,
     return FINISH_STATUSES;
 }
 
-uint32_t finish_count(const struct finish_proposal *p, enum finish_status status)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        n += p->member[i].status == status;
-    return n;
-}
-
 /* ---- evidence ---- */
 
 void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,

@@ -110,7 +110,5 @@ bool finish_decode(struct finish_proposal *p, struct bytes b);
  * contain it. O(log n). */
 enum finish_status finish_status_of(const struct finish_proposal *p,
                                     const uint8_t id[WIRE_ID_BYTES]);
-/* Returns the number of members with this status. O(n). */
-uint32_t finish_count(const struct finish_proposal *p, enum finish_status status);
 
 #endif
