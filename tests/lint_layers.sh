@@ -271,6 +271,12 @@ arms='allreduce|all-reduce|collectives?|sma|ps|parameter.server|centre(_[a-z_]+)
 words=$(grep -nwiE "$arms" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null | grep -vE 'gossip/collectives|peer/node/collectives')
 [ -z "$words" ] || complain "$words: a word of peer/node/collectives"
 
+# Other folders include only the public headers of these modules. Tests may include the others.
+private='finish/proposal|join/initial|join/state_transfer'
+strangers=$(grep -nE "^#include \"peer/node/($private)\.h\"" peer/*/*.[ch] peer/node/*/*.[ch] /dev/null \
+    | awk -F '[:"]' '{ a = $1; b = $4; sub(/\/[^\/]*$/, "", a); sub(/\/[^\/]*$/, "", b); if (a != b) print }')
+[ -z "$strangers" ] || complain "$strangers: a private header of another module"
+
 # Only run_context.c writes the fields of struct run_context, which other files call `workshop` or `w`.
 fields='env|has_run|ready|lacks|run|run_text|n_run_text|trainer|mixing|models|pieces|layers|by_drift|ladder|norm2|settling2|outer|before'
 written=$(grep -nE "(workshop|[^a-z_]w)(->|\.)($fields) *([-+|&*/]?=[^=]|\+\+|--)" peer/node/*.[ch] peer/node/*/*.[ch] /dev/null \

@@ -13,7 +13,7 @@
 #ifndef TESTS_MODEL_CONFORM_H
 #define TESTS_MODEL_CONFORM_H
 
-#include "peer/node/finish/finish.h"
+#include "peer/node/finish/proposal.h"
 
 /* Steps of finish.pml, the Promela model of the finish protocol. */
 enum conform_step {

@@ -1,7 +1,7 @@
 /* tests/unit/node_finish.c -- tests of the finish protocol (peer/node/finish): random worlds with
  * lost sessions, crashes, restarts, full disks and late peers, whatever the order of messages. Each
  * step must be a step of the model (tests/model/conform.h). */
-#include "peer/node/finish/finish.h"
+#include "peer/node/finish/proposal.h"
 #include "peer/node/timers.h"
 
 #include "nn/math/rng.h"

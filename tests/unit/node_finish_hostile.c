@@ -1,6 +1,6 @@
 /* tests/unit/node_finish_hostile.c -- the finish protocol (peer/node/finish) with messages and stored
  * promises that no correct peer makes. The peer refuses them, and no assertion of its own fails. */
-#include "peer/node/finish/finish.h"
+#include "peer/node/finish/proposal.h"
 #include "peer/node/timers.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* tests/unit/sim_outer.c -- the outer optimiser (--outer) in simulated nodes. The mean of the
  * models must follow DiLoCo's recursion with each codec and graph and with lost sessions. Also
  * tested: the other mixers and policies, a rollback, and a peer that joins late. */
+#include "gossip/exchange/piece.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
 #include "peer/node/edge/pace.h"

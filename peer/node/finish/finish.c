@@ -15,6 +15,7 @@
  */
 #include "peer/node/finish/finish.h"
 
+#include "peer/node/finish/proposal.h"
 #include "peer/node/timers.h"
 
 #include <assert.h>
@@ -30,6 +31,8 @@ enum { LINKS_MAX = 256 /* Maximum number of sessions to which an ASK or PROPOSE 
 enum { ATTEMPT_SHIFT = 32 };
 #define COUNT_MAX (UINT64_C(1) << 31)
 
+#define NOT_ASKED UINT64_MAX /* Value of finish.asked_rounds. */
+
 /* Flags of a member in the list of members of a REPORT or an ACCEPTED message. */
 enum {
     FLAG_WITHIN = 1,
@@ -42,14 +45,15 @@ enum {
 /* The wave (ASK or PROPOSE message that all peers pass on) in which this peer takes part. */
 struct wave
 {
-    bool runs; /* True: at least one link has not answered the wave (ASK or PROPOSE) yet. */
     bool root; /* True: this peer coordinates the ballot. */
     struct wire_ballot ballot;
     bool proposes; /* True: this is the second wave of the ballot (PROPOSE). */
     /* Link from which the wave came. Unused at the coordinator, the root of the wave. */
     uint32_t parent;
     int64_t begun_us; /* Node time at which the wave (ASK or PROPOSE) reached this peer. */
-    size_t n_pending; /* Number of links that have not answered the wave (ASK or PROPOSE) yet. */
+    /* Number of links that have not answered the wave (ASK or PROPOSE) yet. 0: the wave is complete,
+     * or this peer takes part in none. */
+    size_t n_pending;
     uint32_t pending[LINKS_MAX];
 
     /* Highest ballot that was promised, and highest ballot whose proposal was accepted, by this
@@ -102,9 +106,8 @@ struct finish
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
     int64_t next_us;  /* Earliest node time at which this peer begins a ballot. */
     struct wave wave;
-    /* asked: an ASK of this attempt reached this peer while it mixed. asked_rounds: number of
-     * rounds of its consensus phase when the first such ASK arrived. */
-    bool asked;
+    /* Number of rounds of this peer's consensus phase when the first ASK of this attempt reached it
+     * while it mixed. NOT_ASKED: no such ASK has arrived. */
     uint64_t asked_rounds;
 
     struct finish_proposal scratch; /* A decoded proposal, or one that this peer makes. */
@@ -176,8 +179,7 @@ static void finish_check(const struct finish *f)
     assert(f->promised.number <= f->top && w->ballot.number <= f->top);
     assert(f->own.n == 0 || (f->own.n == 1 && f->frozen));
     assert((f->accepted.number > 0 || is_decided(f)) == (f->n_proposal > 0));
-    assert(!w->runs
-           || (!is_decided(f) && w->n_pending > 0 && attempt_of(&w->ballot) == f->attempt));
+    assert(w->n_pending == 0 || (!is_decided(f) && attempt_of(&w->ballot) == f->attempt));
     assert(w->n_members <= sizeof w->members && w->evidence.n <= w->n_members / WIRE_FINISH_ENTRY);
 }
 
@@ -201,7 +203,7 @@ static void take_certificate(struct finish *f, struct bytes p)
     assert(!is_decided(f) && p.n <= sizeof f->proposal && f->scratch.n > 0);
     f->certificate = f->scratch;
     memcpy(f->proposal, p.p, f->n_proposal = p.n);
-    f->wave.runs = false;
+    f->wave.n_pending = 0;
 }
 
 /* Restores the state of the acceptor from a stored promise. Returns false if the bytes are no
@@ -247,6 +249,7 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
     if (f == NULL)
         return NULL;
     f->owner = *owner;
+    f->asked_rounds = NOT_ASKED;
     if (promise.n > 0 && !restore_promise(f, promise)) {
         f->promised = f->accepted = (struct wire_ballot){0};
         f->n_proposal = 0;
@@ -351,8 +354,8 @@ static void enter(struct finish *f, uint32_t attempt)
     f->attempt = attempt;
     f->frozen = false;
     f->own = (struct finish_evidence){.n = 0};
-    f->wave.runs = false;
-    f->asked = false;
+    f->wave.n_pending = 0;
+    f->asked_rounds = NOT_ASKED;
     f->top = first_number(attempt);
     f->next_us = 0;
 }
@@ -410,9 +413,8 @@ static uint8_t add_mixing(struct finish *f)
     if (f->frozen || !v->mixes)
         return 0;
     f->wave.n_mixing = 1;
-    if (!f->asked)
+    if (f->asked_rounds == NOT_ASKED)
         f->asked_rounds = v->n_rounds;
-    f->asked = true;
     assert(v->n_rounds >= f->asked_rounds);
     bool late = v->n_rounds - f->asked_rounds > v->max_rounds;
     return v->stranded || late ? FLAG_OVERDUE : 0;
@@ -496,8 +498,7 @@ static void complete_wave(struct finish *f)
 {
     struct wire_finish m;
     uint8_t mean[4 * SKETCH_K];
-    assert(f->wave.runs && f->wave.n_pending == 0);
-    f->wave.runs = false;
+    assert(f->wave.n_pending == 0);
     if (f->wave.root) {
         finish_root(f);
         return;
@@ -520,7 +521,6 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     struct wave *w = &f->wave;
     uint32_t link[LINKS_MAX];
     assert(!is_decided(f) && later_wave(w, &m->ballot, m->word == WIRE_FINISH_PROPOSE));
-    w->runs = true;
     w->root = parent == NULL;
     w->parent = parent != NULL ? *parent : 0;
     w->ballot = m->ballot;
@@ -538,10 +538,8 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     if (!w->root)
         stand_back(f);
     add_self(f, m);
-    if (w->root && f->mute) {
-        w->runs = false;
+    if (w->root && f->mute)
         return;
-    }
     size_t n = f->owner.links(f->owner.self, link, LINKS_MAX);
     assert(n <= LINKS_MAX);
     for (size_t i = 0; i < n; i++)
@@ -557,7 +555,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
  * it is not one of them. */
 static bool take_pending(struct wave *w, uint32_t link)
 {
-    for (size_t i = 0; w->runs && i < w->n_pending; i++)
+    for (size_t i = 0; i < w->n_pending; i++)
         if (w->pending[i] == link) {
             w->pending[i] = w->pending[--w->n_pending];
             return true;
@@ -713,10 +711,8 @@ void finish_link_up(struct finish *f, uint32_t link)
 void finish_link_down(struct finish *f, uint32_t link)
 {
     struct wave *w = &f->wave;
-    if (!w->runs)
-        return;
     if (!w->root && w->parent == link) {
-        w->runs = false;
+        w->n_pending = 0;
         return;
     }
     if (!take_pending(w, link))
@@ -927,9 +923,9 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
      * highest one. Other peers would refuse a higher number as a protocol violation. */
     if (f->top == first_number(f->attempt) + COUNT_MAX)
         return INT64_MAX;
-    if (f->wave.runs && v->now_us - f->wave.begun_us < wave_limit_us(f))
+    if (f->wave.n_pending > 0 && v->now_us - f->wave.begun_us < wave_limit_us(f))
         return f->wave.begun_us + wave_limit_us(f);
-    f->wave.runs = false;
+    f->wave.n_pending = 0;
     if (v->now_us < due_us(f))
         return due_us(f);
     begin_ballot(f);

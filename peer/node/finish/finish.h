@@ -13,7 +13,66 @@
 #ifndef PEER_NODE_FINISH_FINISH_H
 #define PEER_NODE_FINISH_FINISH_H
 
-#include "peer/node/finish/proposal.h"
+#include "gossip/exchange/tree_aggregation.h"
+#include "gossip/wire/wire.h"
+
+/* Status of a member at the end of a run. */
+enum finish_status {
+    /* The certificate covers the member: its model is frozen, and it ended its consensus phase when
+     * its neighbours had confirmed that all peers are under --final-drift. */
+    FINISH_WITHIN,
+    /* The member's model is frozen, but not known to be within the target distance. */
+    FINISH_OUTSIDE,
+    FINISH_MIXING,  /* The member is alive and has not ended its run. */
+    FINISH_STALLED, /* The member is alive and its worker hangs. */
+    FINISH_FAILED,  /* The member ended its run, but could not store its model. */
+    FINISH_DEAD,
+    FINISH_STATUSES
+};
+
+struct finish_member
+{
+    uint64_t key; /* First 8 bytes of the identity (finish_key()). */
+    enum finish_status status;
+    bool voter; /* True: the member counts for the quorum. Not part of the encoding. */
+};
+
+/* A decided proposal with members is the certificate of the run. A proposal without members aborts
+ * its attempt. */
+struct finish_proposal
+{
+    /* Consensus distance relative to the norm of the mean model. Infinite: unknown. */
+    double distance;
+    double mean_norm; /* Norm of the mean model. */
+    /* Ballot in which the proposal was made, about the models that were reported in it. A later
+     * ballot that adopts the proposal keeps this value. */
+    struct wire_ballot origin;
+    uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. 0: abort the attempt. */
+    struct finish_member member[WIRE_MEMBERS_MAX]; /* The members, sorted by key. */
+};
+
+/* Sums over the frozen models of n peers, from which their consensus distance follows. Each peer
+ * contributes a count sketch s = S x of its model (gossip/exchange/sketch.h), |x|^2 and a hash of
+ * x. */
+struct finish_evidence
+{
+    uint32_t n;           /* Number of models. 0: the other fields are 0. */
+    float mean[SKETCH_K]; /* Mean of the sketches of the n models. */
+    double dist2;         /* Sum of |s - mean|^2 over the sketches s of the n models. */
+    double norm2;         /* Sum of |x|^2 over the n models. */
+    uint64_t hash;        /* Hash of the models if all are equal. 0: they differ. */
+};
+
+/* Sets *e to the evidence of one model. hash: hash of the model, not 0. */
+void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
+                        uint64_t hash);
+/* Returns the first 8 bytes of an identity as a number, the first byte highest. */
+uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
+
+/* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
+ * contain it. O(log n). */
+enum finish_status finish_status_of(const struct finish_proposal *p,
+                                    const uint8_t id[WIRE_ID_BYTES]);
 
 struct finish;
 
@@ -68,6 +127,7 @@ struct finish_view
  * ballot in which earlier processes may have reported other models; 1 if the certificate is
  * decided, else 0; the accepted proposal or the certificate. */
 enum {
+    FINISH_BALLOT = 8 + WIRE_ID_BYTES, /* Number of bytes of an encoded ballot. */
     /* Number of bytes of a stored promise (vote of the finish protocol) that precede its
      * proposal. */
     FINISH_PROMISE_HEAD = 3 * FINISH_BALLOT + 9,

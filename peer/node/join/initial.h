@@ -22,20 +22,12 @@
  * not ask it for the model. A member that has a session with such a peer also waits for it before
  * the first round, up to --quorum-timeout (initial_awaited()).
  *
- * Only join.c uses this header.
+ * Only this folder and tests include this header.
  */
 #ifndef PEER_NODE_JOIN_INITIAL_H
 #define PEER_NODE_JOIN_INITIAL_H
 
-#include "peer/node/run_context.h"
-
-/* Result of one call of initial_update(). */
-enum initial_said {
-    INITIAL_WAITS, /* The initial model is not completely fetched yet. */
-    INITIAL_HERE,  /* The initial model has just become complete, and its hash is right. */
-    /* No reachable member has the initial model any more, so the run must be given up. */
-    INITIAL_NOWHERE
-};
+#include "peer/node/join/join.h"
 
 /* Transfer of the run's initial model. The pieces are written to mixing.x0 of the run context. */
 struct initial;

@@ -2,6 +2,8 @@
 #include "peer/node/join/join.h"
 
 #include "nn/math/number.h"
+#include "peer/node/join/initial.h"
+#include "peer/node/join/state_transfer.h"
 #include "peer/node/mark.h"
 #include "peer/node/session/round_quorum.h"
 
@@ -16,7 +18,7 @@ struct join
     struct run_context *workshop;
     bool has_model; /* True: this peer has a model with which it can train. */
     /* Facts about the last model that was fetched completely. */
-    struct state_transfer_result fetched;
+    struct join_fetched fetched;
     struct state_transfer *fetch; /* Transfer of a model from members that have begun the run. */
     struct initial *initial;      /* Transfer of the run's initial model. */
     int64_t begun_us;             /* Node time of join_start(), in microseconds. */
@@ -84,7 +86,7 @@ bool join_others_resume(const struct join *j)
 static bool take(struct join *j)
 {
     const struct run *run = &j->workshop->run;
-    struct state_transfer_result *r = &j->fetched;
+    struct join_fetched *r = &j->fetched;
     assert(j->workshop->ready && !j->workshop->lacks);
     state_transfer_result(j->fetch, r);
     int err = run_context_take_model(j->workshop, r->model);
@@ -181,7 +183,7 @@ bool join_has_model(const struct join *j)
     return j->has_model;
 }
 
-const struct state_transfer_result *join_fetched(const struct join *j)
+const struct join_fetched *join_fetched(const struct join *j)
 {
     return &j->fetched;
 }

@@ -18,10 +18,32 @@
 #ifndef PEER_NODE_JOIN_JOIN_H
 #define PEER_NODE_JOIN_JOIN_H
 
-#include "peer/node/join/initial.h"
-#include "peer/node/join/state_transfer.h"
+#include "peer/node/finish/finish.h"
+#include "peer/node/run_context.h"
 
 struct join;
+
+/* Progress of the transfer of the initial model. */
+enum initial_said {
+    INITIAL_WAITS, /* The initial model is not completely fetched yet. */
+    INITIAL_HERE,  /* The initial model has just become complete, and its hash is right. */
+    /* No reachable member has the initial model any more, so the run must be given up. */
+    INITIAL_NOWHERE
+};
+
+/* A model that was fetched completely and accepted. */
+struct join_fetched
+{
+    const float *model; /* The fetched model, in the format of mixing_take_model(). */
+    /* Lower median of the rounds that the sources reported last. 0: no piece was requested from any
+     * source. */
+    uint64_t round;
+    size_t n_givers; /* Number of sources that sent at least one piece. */
+    /* Largest distance of the model from the model of a source, relative to the norm of the fetched
+     * model. Estimated from sketches. INFINITY: no source has sent sketches. */
+    double apart;
+    bool certified; /* True: a certificate covers the models of all sources. */
+};
 
 /* Returns the state of a peer without a model, or NULL if memory is exhausted. The pointer
  * arguments are borrowed. */
@@ -74,6 +96,6 @@ void join_resumed(struct join *j);
 bool join_has_model(const struct join *j);
 /* Returns the facts about the fetched model, which itself is no longer stored (`model` is NULL).
  * Valid after join_update() has returned true, until the next fetch is complete. */
-const struct state_transfer_result *join_fetched(const struct join *j);
+const struct join_fetched *join_fetched(const struct join *j);
 
 #endif

@@ -72,7 +72,6 @@ struct state_transfer
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool active; /* True from the start of a fetch until state_transfer_drop(). */
     /* If not NULL, only members whose models this certificate covers are sources. Borrowed. Set by
      * state_transfer_update(). */
     const struct finish_proposal *certificate;
@@ -122,15 +121,16 @@ struct state_transfer *state_transfer_open(struct env *env, struct sessions *s,
 
 void state_transfer_close(struct state_transfer *f)
 {
-    assert(f == NULL || (!f->active && f->staged == NULL && f->n_wanted == 0));
+    assert(f == NULL || (f->staged == NULL && f->n_wanted == 0));
     free(f);
 }
 
 static void state_transfer_check(const struct state_transfer *f)
 {
-    assert(f->active == (f->staged != NULL) && f->active == (f->piece != NULL));
-    assert(f->active || (f->n_sources == 0 && f->key == 0));
-    assert(!f->active || f->n_pieces == run_context_pieces(f->workshop));
+    bool active = state_transfer_is_active(f);
+    assert(active == (f->piece != NULL));
+    assert(active || (f->n_sources == 0 && f->key == 0));
+    assert(!active || f->n_pieces == run_context_pieces(f->workshop));
     assert(f->n_sources <= PIECE_SOURCES && f->n_wanted < STATE_TRANSFER_SOURCES);
     for (size_t k = 0; k < f->n_sources; k++) {
         const struct state_transfer_source *s = &f->source[k];
@@ -161,7 +161,6 @@ void state_transfer_drop(struct state_transfer *f)
     f->staged = NULL;
     f->piece = NULL;
     f->n_sources = 0;
-    f->active = false;
     state_transfer_check(f);
 }
 
@@ -175,7 +174,7 @@ static size_t n_judged(const struct state_transfer *f)
 static bool begin(struct state_transfer *f)
 {
     size_t bytes = mixing_model_bytes(&f->workshop->mixing);
-    assert(!f->active && f->staged == NULL && f->piece == NULL && f->n_sources == 0);
+    assert(f->staged == NULL && f->piece == NULL && f->n_sources == 0);
     f->n_pieces = run_context_pieces(f->workshop);
     f->staged = calloc(run_context_floats(f->workshop), sizeof *f->staged);
     f->piece = calloc(f->n_pieces, sizeof *f->piece);
@@ -187,7 +186,6 @@ static bool begin(struct state_transfer *f)
     }
     memcpy(f->staged, f->workshop->mixing.x0, bytes);
     f->begun_us = f->env->now_us;
-    f->active = true;
     f->n_fetches++;
     return true;
 }
@@ -398,7 +396,7 @@ static bool was_asked(struct state_transfer *f, const struct link *l, const stru
         if (f->question[i].link == l->number && f->question[i].piece == m->piece
             && f->question[i].key == m->key) {
             f->question[i].link = UINT32_MAX;
-            *now = f->active && f->question[i].fetch == f->n_fetches;
+            *now = state_transfer_is_active(f) && f->question[i].fetch == f->n_fetches;
             return true;
         }
     return false;
@@ -692,10 +690,11 @@ static bool any_source(const struct state_transfer *f)
 
 bool state_transfer_update(struct state_transfer *f, const struct finish_proposal *certificate)
 {
-    if (f->active && f->certificate != certificate)
+    if (state_transfer_is_active(f) && f->certificate != certificate)
         state_transfer_drop(f);
     f->certificate = certificate;
-    if (!f->active && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
+    if (!state_transfer_is_active(f)
+        && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
         return false;
     look_for_stalls(f);
     if (add_sources(f) < STATE_TRANSFER_SOURCES)
@@ -755,19 +754,19 @@ static size_t count_givers(const struct state_transfer *f)
     return n;
 }
 
-void state_transfer_result(const struct state_transfer *f, struct state_transfer_result *r)
+void state_transfer_result(const struct state_transfer *f, struct join_fetched *r)
 {
-    assert(f->active && all_here(f));
-    *r = (struct state_transfer_result){.model = f->staged,
-                                        .round = round_of(f),
-                                        .n_givers = count_givers(f),
-                                        .apart = f->apart,
-                                        .certified = f->certificate != NULL};
+    assert(state_transfer_is_active(f) && all_here(f));
+    *r = (struct join_fetched){.model = f->staged,
+                               .round = round_of(f),
+                               .n_givers = count_givers(f),
+                               .apart = f->apart,
+                               .certified = f->certificate != NULL};
 }
 
 bool state_transfer_is_active(const struct state_transfer *f)
 {
-    return f->active;
+    return f->staged != NULL;
 }
 
 const struct finish_proposal *state_transfer_certificate(const struct state_transfer *f)

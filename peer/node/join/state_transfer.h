@@ -37,33 +37,18 @@
  * The fetched model is staged in memory of its own and is used only when it is complete. Memory:
  * one model, and the sketches of up to PIECE_SOURCES models.
  *
- * Only join.c uses this header.
+ * Only this folder and tests include this header.
  */
 #ifndef PEER_NODE_JOIN_STATE_TRANSFER_H
 #define PEER_NODE_JOIN_STATE_TRANSFER_H
 
 #include "gossip/exchange/piece.h"
-#include "peer/node/finish/proposal.h"
-#include "peer/node/run_context.h"
+#include "peer/node/join/join.h"
 
 enum { STATE_TRANSFER_SOURCES = 4 /* Number of sources that are used in parallel. */ };
 
 /* The transfer of one model. It can be started again after it was dropped. */
 struct state_transfer;
-
-/* A model that was fetched completely and accepted. */
-struct state_transfer_result
-{
-    const float *model; /* The fetched model, in the format of mixing_take_model(). */
-    /* Lower median of the rounds that the sources reported last. 0: no piece was requested from any
-     * source. */
-    uint64_t round;
-    size_t n_givers; /* Number of sources that sent at least one piece. */
-    /* Largest distance of the model from the model of a source, relative to the norm of the fetched
-     * model. Estimated from sketches. INFINITY: no source has sent sketches. */
-    double apart;
-    bool certified; /* True: a certificate covers the models of all sources. */
-};
 
 /* Returns a transfer that has not started, or NULL if memory is exhausted. The pointer arguments
  * are borrowed. */
@@ -91,7 +76,7 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
 
 /* Sets *r to the accepted model. Called after state_transfer_update() has returned true. The result
  * is valid until state_transfer_drop(). O(sources times pieces). */
-void state_transfer_result(const struct state_transfer *f, struct state_transfer_result *r);
+void state_transfer_result(const struct state_transfer *f, struct join_fetched *r);
 
 /* Handles a MODEL message with a piece or with sketches. Returns NULL, or the protocol violation in
  * words. */

@@ -33,7 +33,7 @@
 #ifndef PEER_NODE_STEP_JOB_H
 #define PEER_NODE_STEP_JOB_H
 
-#include "peer/node/finish/proposal.h"
+#include "peer/node/finish/finish.h"
 #include "peer/node/join/model_server.h"
 #include "peer/node/step/evaluation.h"
 #include "peer/node/step/phases.h"
