@@ -17,14 +17,17 @@ enum {
     INITIAL_LIARS = 16
 };
 
+#define NO_LINK UINT32_MAX /* Number that no session has. */
+
 /* Transfer of the run's initial model. */
 struct initial
 {
     struct env *env;
     struct sessions *sessions;
     struct run_context *workshop;
-    bool asks;     /* True: a member was asked for pieces. */
-    uint32_t link; /* Driver's number of the session with the member that was asked last. */
+    /* Driver's number of the session with the member that was asked last. NO_LINK: no member was
+     * asked. */
+    uint32_t link;
     bool sole;     /* True: all pieces that have arrived came over the session `link`. */
     size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
     /* The first n_asked pieces of the model have arrived, or were requested over the session
@@ -56,7 +59,8 @@ struct initial *initial_open(struct env *env, struct sessions *s, struct run_con
 {
     struct initial *in = calloc(1, sizeof *in);
     if (in != NULL)
-        *in = (struct initial){.env = env, .sessions = s, .workshop = w, .sole = true};
+        *in = (struct initial){
+            .env = env, .sessions = s, .workshop = w, .link = NO_LINK, .sole = true};
     return in;
 }
 
@@ -76,14 +80,14 @@ static void begin_anew(struct initial *in)
 static void initial_check(const struct initial *in)
 {
     assert(in->n_here <= in->n_asked && in->n_asked - in->n_here <= INITIAL_WINDOW);
-    assert(in->asks || in->n_asked == 0);
+    assert(in->link != NO_LINK || in->n_asked == 0);
     assert(in->sole || in->n_here > 0);
     assert(in->came_us <= in->env->now_us && in->none_us <= in->env->now_us);
 }
 
 void initial_forget(struct initial *in)
 {
-    in->asks = false;
+    in->link = NO_LINK;
     in->none_us = 0;
     begin_anew(in);
 }
@@ -110,7 +114,7 @@ static bool has_run(const struct link *l)
  * asked, or the member cannot answer. */
 static const struct link *asked(const struct initial *in)
 {
-    const struct link *l = in->asks ? sessions_link(in->sessions, in->link) : NULL;
+    const struct link *l = sessions_link(in->sessions, in->link);
     return l != NULL && has_run(l) && !is_liar(in, l->id) ? l : NULL;
 }
 
@@ -135,8 +139,7 @@ static const struct link *next_source(const struct initial *in, const struct lin
 static void turn_to(struct initial *in, const struct link *l)
 {
     assert(has_run(l) && !is_liar(in, l->id));
-    in->sole &= in->n_here == 0 || (in->asks && in->link == l->number);
-    in->asks = true;
+    in->sole &= in->n_here == 0 || in->link == l->number;
     in->link = l->number;
     in->n_asked = in->n_here;
     in->came_us = in->env->now_us;
@@ -197,7 +200,7 @@ static void ask(struct initial *in, const struct link *l, size_t piece)
     uint8_t out[32];
     struct wire_model_req m = {.round = WIRE_ROUND_INITIAL, .piece = (uint32_t)piece};
     uint32_t *n = open_on(in, l->number);
-    assert(in->asks && in->link == l->number);
+    assert(in->link == l->number);
     if (n == NULL) {
         size_t at = free_place(in);
         in->open[at].link = l->number;
@@ -216,8 +219,7 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
     if (open == NULL)
         return "MODEL not asked for";
     --*open;
-    if (!w->lacks || !in->asks || in->link != l->number || m->piece != in->n_here
-        || in->n_here == in->n_asked)
+    if (!w->lacks || in->link != l->number || m->piece != in->n_here || in->n_here == in->n_asked)
         /* The piece is not needed, for one of these reasons: the initial model x0 is complete,
          * another member is asked now, the piece is not the next one, or the request was sent
          * before all pieces were discarded. */
@@ -253,7 +255,7 @@ static bool is_right(const struct initial *in)
  * With several senders, the hash does not show which of them sent a wrong piece. */
 static enum initial_said judge(struct initial *in, const struct link *l)
 {
-    assert(in->asks && in->link == l->number);
+    assert(in->link == l->number);
     if (is_right(in)) {
         env_note(in->env, NOTE_INFO, "took the initial model from %s%s", name_of(in, l),
                  in->sole ? "" : " and others");

@@ -17,8 +17,11 @@ enum {
     NAMES = 120 /* Size of a list of names in bytes, with the NUL. */
 };
 
+/* Value of `from` that no link has. */
+#define OURS UINT32_MAX
+
 /* The column statistics that one process of one member has sent. */
-struct statistics_aggregation_said
+struct member_statistics
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the member that the statistics describe. */
     uint64_t boot;             /* Boot id of the member's process. */
@@ -28,9 +31,7 @@ struct statistics_aggregation_said
     bool differs;    /* True: this peer's columns would not match a run that the member creates. */
     bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
     uint64_t serial; /* Serial number of these statistics in order of arrival, from 1. */
-    bool ours;       /* True: these are the statistics of this peer itself. */
-    /* Number of the link over which the statistics arrived. Unused for this peer's own
-     * statistics. */
+    /* Number of the link over which the statistics arrived. OURS: they are this peer's own. */
     uint32_t from;
     uint8_t signature[WIRE_SIGNATURE_BYTES]; /* Signature of the member. */
     size_t n;                                /* Number of bytes in bytes[]. */
@@ -42,7 +43,7 @@ struct statistics_aggregation
     struct env *env;
     struct sessions *sessions;
     /* Stored statistics: n entries in order of arrival. */
-    struct statistics_aggregation_said **said;
+    struct member_statistics **said;
     size_t n, cap;   /* Used and allocated length of said[]. */
     uint64_t serial; /* Serial number of the statistics that arrived last. 0: none have arrived. */
     /* For each session, by its index in the session table: serial number of the last statistics
@@ -101,8 +102,8 @@ bool statistics_aggregation_gathers(const struct statistics_aggregation *p)
 
 /* Returns the statistics of the process (boot id) that record r describes. NULL: none were
  * received. */
-static const struct statistics_aggregation_said *find(const struct statistics_aggregation *p,
-                                                      const struct record *r)
+static const struct member_statistics *find(const struct statistics_aggregation *p,
+                                            const struct record *r)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->said[i]->boot == r->boot && env_same_id(p->said[i]->id, r->id))
@@ -134,26 +135,25 @@ static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
     char why[NODE_POOL_WHY];
     if (p->n == p->cap) {
         size_t cap = p->cap > 0 ? 2 * p->cap : 16;
-        struct statistics_aggregation_said **grown =
-            realloc(p->said, cap * sizeof(struct statistics_aggregation_said *));
+        struct member_statistics **grown =
+            realloc(p->said, cap * sizeof(struct member_statistics *));
         if (grown == NULL)
             return;
         p->said = grown;
         p->cap = cap;
     }
-    struct statistics_aggregation_said *said = malloc(sizeof *said + m->payload.n);
+    struct member_statistics *said = malloc(sizeof *said + m->payload.n);
     if (said == NULL)
         return;
-    *said = (struct statistics_aggregation_said){.boot = m->record.boot,
-                                                 .founds = m->founds,
-                                                 .serial = ++p->serial,
-                                                 .ours = from == NULL,
-                                                 .from = from != NULL ? from->number : 0,
-                                                 .n = m->payload.n};
+    *said = (struct member_statistics){.boot = m->record.boot,
+                                       .founds = m->founds,
+                                       .serial = ++p->serial,
+                                       .from = from != NULL ? from->number : OURS,
+                                       .n = m->payload.n};
     memcpy(said->id, m->record.id, sizeof said->id);
     memcpy(said->signature, m->signature, sizeof said->signature);
     memcpy(said->bytes, m->payload.p, m->payload.n);
-    bool both = !said->ours && pool->own.n > 0;
+    bool both = from != NULL && pool->own.n > 0;
     said->differs = both && pool->differ(pool->self, m->payload, true, why);
     said->lacks = both && pool->differ(pool->self, m->payload, false, why);
     /* spread() sends entries in the order of their serial numbers. */
@@ -215,11 +215,11 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 /* Sends the statistics *said of one member over session l. Does nothing if the other end is that
  * member, or has sent these statistics to this peer. Returns the number of bytes sent, or 0. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
-                      const struct statistics_aggregation_said *said)
+                      const struct member_statistics *said)
 {
     struct env *v = p->env;
     const struct member *member = members_find(v->members, said->id);
-    bool theirs = env_same_id(said->id, l->id) || (!said->ours && said->from == l->number);
+    bool theirs = env_same_id(said->id, l->id) || said->from == l->number;
     if (theirs || member == NULL || member->record->boot != said->boot)
         return 0;
     struct wire_moments m = {
@@ -257,13 +257,13 @@ static void spread(struct statistics_aggregation *p)
 struct gathering
 {
     /* said[i]: statistics of the i-th member. NULL: they have not arrived. */
-    const struct statistics_aggregation_said *said[WIRE_MEMBERS_MAX];
+    const struct member_statistics *said[WIRE_MEMBERS_MAX];
     const char *name[WIRE_MEMBERS_MAX];
     /* n: number of members. n_said: members whose statistics have arrived. n_fit: members whose
      * columns match this peer's. */
     size_t n, n_said, n_fit;
     /* Statistics of the first member that would create a run. NULL: no member would. */
-    const struct statistics_aggregation_said *founder;
+    const struct member_statistics *founder;
     const char *founder_name; /* Name of the member that would create the run. */
 };
 
@@ -275,7 +275,7 @@ static void gather(struct statistics_aggregation *p, struct gathering *g)
     *g = (struct gathering){.n = members_vertices(v->members, v->vertices, &self)};
     for (size_t i = 0; i < g->n; i++) {
         const struct record *r = members_at(v->members, v->vertices[i])->record;
-        const struct statistics_aggregation_said *s = g->said[i] = find(p, r);
+        const struct member_statistics *s = g->said[i] = find(p, r);
         g->name[i] = r->name;
         g->n_said += s != NULL;
         g->n_fit += s != NULL && !s->lacks;
@@ -312,7 +312,7 @@ static void list(const struct gathering *g, bool said, char text[NAMES])
 static void tell(struct statistics_aggregation *p, const struct gathering *g)
 {
     struct env *v = p->env;
-    bool ours = g->founder != NULL && g->founder->ours;
+    bool ours = g->founder != NULL && g->founder->from == OURS;
     char names[NAMES];
     if (v->now_us < p->tell_us || g->founder == NULL || sessions_are_refused(p->sessions))
         return;
@@ -340,7 +340,7 @@ static void part(struct statistics_aggregation *p, const struct gathering *g)
 {
     const struct node_pool *pool = p->env->config.pool;
     char why[NODE_POOL_WHY] = "";
-    assert(g->founder->differs && !g->founder->ours);
+    assert(g->founder->differs && g->founder->from != OURS);
     (void)pool->differ(pool->self, (struct bytes){g->founder->bytes, g->founder->n}, true, why);
     env_note(p->env, NOTE_ERROR, "%s (according to %s, which creates the run)", why,
              g->founder_name);
@@ -354,7 +354,7 @@ static bool fix(struct statistics_aggregation *p, const struct gathering *g, str
 {
     struct env *v = p->env;
     const struct node_pool *pool = v->config.pool;
-    assert(g->founder->ours && g->n_fit > 0);
+    assert(g->founder->from == OURS && g->n_fit > 0);
     struct node_part *parts = calloc(g->n_fit, sizeof *parts);
     char error[RUN_ERROR_MAX] = "out of memory for the column statistics", names[NAMES];
     size_t n = 0;
@@ -385,7 +385,7 @@ bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *r
     p->look_us = v->now_us + TICK_US;
     spread(p);
     gather(p, &g);
-    bool ours = g.founder != NULL && g.founder->ours;
+    bool ours = g.founder != NULL && g.founder->from == OURS;
     if (g.founder != NULL && g.founder->differs)
         part(p, &g);
     else if (ours && g.n_fit >= v->config.run.min_peers)
