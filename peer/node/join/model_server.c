@@ -365,7 +365,9 @@ static struct packet *copy_model(struct model_server *o, bool needed)
     return now;
 }
 
-void model_server_copy_pieces(struct model_server *o, uint64_t round)
+/* If requests for pieces are pending and no copy exists, copies the current model, which is of round
+ * `round`. Answers these requests. */
+static void copy_pieces(struct model_server *o, uint64_t round)
 {
     struct packet *now = copy_model(o, waits_for_copy(o));
     if (now != NULL)
@@ -393,7 +395,7 @@ void model_server_serve(struct model_server *o, struct packet *model, uint64_t r
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
 {
     bool at_window;
-    model_server_copy_pieces(o, round);
+    copy_pieces(o, round);
     /* If `held` is not NULL, this step has already sent a whole model, and no step sends two. */
     bool due = o->held == NULL && model_server_due(o, round, mixed, &at_window) && !at_window;
     struct packet *now = copy_model(o, due);
@@ -402,14 +404,15 @@ void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed)
 }
 
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
-                            bool any_round)
+                            bool mixed, bool any_round)
 {
     size_t i = sessions_slot(o->sessions, l);
+    copy_pieces(o, round);
     /* One call of node_step() sends at most one copy of the whole model, and this call has sent
      * none yet. */
     assert(o->held == NULL);
     struct packet *copy =
-        copy_model(o, counts(o, i, true) && (any_round || o->at[i].round <= round));
+        copy_model(o, counts(o, i, mixed) && (any_round || o->at[i].round <= round));
     if (copy == NULL)
         return;
     send_model(o, i, copy, round);

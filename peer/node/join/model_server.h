@@ -67,10 +67,6 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
  * stay pending. */
 void model_server_serve_pieces(struct model_server *o);
 
-/* If requests for pieces are pending and no copy exists, copies the current model, which is of
- * round `round`, and answers these requests. No job may be running. */
-void model_server_copy_pieces(struct model_server *o, uint64_t round);
-
 /* Called when the send queue of session `number` has sent its bulk data. Returns the session if its
  * next request can be answered now, else NULL. */
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
@@ -90,10 +86,11 @@ void model_server_serve(struct model_server *o, struct packet *model, uint64_t r
  * model_server_serve(). No job may be running. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
-/* Sends a copy of the current model, which is of round `round`, to session l. Does nothing if the
- * session has no pending request, has an answer in its send queue, or requested a later round. If
- * `any_round` is true, a request for a later round is answered, too. No job may be running. */
+/* Answers the pending requests for pieces, and sends a copy of the current model, which is of round
+ * `round`, to session l. Sends no such copy if the session has no pending request for it, has an
+ * answer in its send queue, or requested a later round. If `any_round` is true, a request for a
+ * later round is answered, too. `mixed`: see model_server_serve(). No job may be running. */
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
-                            bool any_round);
+                            bool mixed, bool any_round);
 
 #endif

@@ -14,12 +14,11 @@ bool models_mix(const struct node *n)
  * Before training no copy is made, because another run may still replace this peer's run. */
 void models_serve(struct node *n, const struct link *l)
 {
-    model_server_serve_pieces(n->orders);
     if (job_is_running(n->job) || !join_has_model(n->join) || n->phases->phase < NODE_TRAINING)
-        return;
-    model_server_copy_pieces(n->orders, n->phases->round);
-    if (!(l->observer && models_mix(n)))
-        model_server_serve_now(n->orders, l, n->phases->round, n->phases->phase > NODE_TRAINING);
+        model_server_serve_pieces(n->orders);
+    else
+        model_server_serve_now(n->orders, l, n->phases->round, !models_mix(n),
+                               n->phases->phase > NODE_TRAINING);
 }
 
 void models_asked(struct node *n, const struct link *l, const struct wire_message *m)
