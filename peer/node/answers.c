@@ -192,18 +192,16 @@ void node_size(const struct node *n, struct node_size *s)
                                       && !job_is_ahead(n->job),
                             .ahead = job_is_ahead(n->job),
                             .n_steps = job_n_steps(n->job)};
-    size_t self;
     uint32_t at[WIRE_MEMBERS_MAX];
-    s->n_vertices = members_vertices(n->env.members, at, &self);
+    s->n_vertices = node_vertices(n, at);
     for (size_t i = 0; i < sessions_slots(n->sessions); i++)
         s->n_links += sessions_at(n->sessions, i)->used;
 }
 
 bool node_counts(const struct node *n, const uint8_t id[WIRE_ID_BYTES])
 {
-    size_t self;
     uint32_t at[WIRE_MEMBERS_MAX];
-    size_t count = members_vertices(n->env.members, at, &self);
+    size_t count = node_vertices(n, at);
     for (size_t i = 0; i < count; i++)
         if (env_same_id(members_at(n->env.members, at[i])->record->id, id))
             return true;

@@ -51,10 +51,9 @@ static int64_t age_us(const struct checkpoint *c)
     return c->env->now_us - c->last_us;
 }
 
-/* Returns by how many rounds a checkpoint is proposed in advance, so that all peers know of it in
- * time. A proposal travels over at most 2 * reach hops, with at most two rounds per hop; `reach` is
- * the eccentricity of the proposer. A peer that is about to stop (`asked`) uses the smallest number
- * that suffices. */
+/* Returns by how many rounds a checkpoint is proposed in advance. `reach`: eccentricity of the
+ * proposer. A peer that is about to stop (`asked`) uses the smallest number with which all peers
+ * know of the proposal in time (checkpoint.h). */
 static uint64_t ahead(uint64_t reach, bool asked)
 {
     return asked ? 4 * reach + 2 : 6 * reach + 6;
@@ -95,8 +94,6 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
     bool old = every_us > 0 && (c->asked || age_us(c) >= every_us);
-    /* Without lock step each peer decides by itself. The last round of training always has a
-     * checkpoint, because the consensus phase takes none. */
     bool last = every_us > 0 && v->beat == v->rounds;
     if (!v->lock_step)
         return (old || last) && !c->writing;
