@@ -3,6 +3,8 @@
 #include "peer/node/finish/proposal.h"
 #include "peer/node/timers.h"
 
+#include <float.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,6 +140,76 @@ static void test_reports_of_impossible_proposals(void **state)
     finish_close(f);
 }
 
+/* Sets the float at index i of a sketch in a message. */
+static void put_float(uint8_t *bytes, size_t i, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (size_t k = 0; k < 4; k++)
+        bytes[4 * i + k] = (uint8_t)(bits >> (8 * k));
+}
+
+/* A REPORT with numbers that no models have is refused. If this peer added them to its own answer,
+ * its neighbours would have to refuse that answer. */
+static void test_reports_with_impossible_sums(void **state)
+{
+    static const struct
+    {
+        float component, norm2, dist2;
+        uint32_t n_mixing;
+        bool valid;
+    } row[] = {{1, 1, 0, 0, true},        {1e15f, 1e32f, FLT_MAX, 1, true},
+               {NAN, 1, 0, 0, false},     {-INFINITY, 1, 0, 0, false},
+               {1.1e15f, 1, 0, 0, false}, {1, 1.1e32f, 0, 0, false},
+               {1, 1, 0, 2, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        uint8_t mean[4 * SKETCH_K], member[WIRE_FINISH_ENTRY];
+        for (size_t k = 0; k < SKETCH_K; k++)
+            put_float(mean, k, k == SKETCH_K / 2 ? row[i].component : 0);
+        finish_put_entry(member, 2, 0);
+        struct finish *f = open_peer((struct bytes){0});
+        struct finish_evidence own = {.n = 1, .norm2 = 1, .hash = 1};
+        finish_freeze(f, &own, 1);
+        struct finish_view v = {.now_us = INT64_C(1000) * 1000 * 1000, .target = 1};
+        finish_update(f, &v);
+        assert_int_equal(finish_ballots(f), 1);
+        struct wire_finish m = {.word = WIRE_FINISH_REPORT,
+                                .ballot = {.number = 1, .id = {[7] = 1}},
+                                .n_models = 1,
+                                .n_mixing = row[i].n_mixing,
+                                .norm2 = row[i].norm2,
+                                .dist2 = row[i].dist2,
+                                .model_hash = 1,
+                                .mean = {mean, sizeof mean},
+                                .members = {member, sizeof member}};
+        if (finish_receive(f, 1, &m) != row[i].valid)
+            fail_msg("row %zu", i);
+        finish_close(f);
+    }
+}
+
+/* The sum of valid evidence is valid, up to the limits of the number format. */
+static void test_sums_of_valid_evidence_are_valid(void **state)
+{
+    (void)state;
+    struct finish_evidence sum = {.n = 0};
+    for (uint32_t i = 0; i < WIRE_MEMBERS_MAX; i++) {
+        struct finish_evidence e = {
+            .n = 1, .norm2 = 1e32, .dist2 = i == 9 ? (double)FLT_MAX : 0, .hash = 1 + i % 2};
+        for (size_t k = 0; k < SKETCH_K; k++)
+            e.mean[k] = i % 3 == 0 ? -1e15f : 1e15f;
+        assert_true(finish_evidence_is_valid(&e));
+        finish_evidence_add(&sum, &e);
+        assert_true(finish_evidence_is_valid(&sum));
+    }
+    double norm;
+    assert_int_equal(sum.n, WIRE_MEMBERS_MAX);
+    assert_true(isinf(finish_evidence_distance(&sum, &norm)));
+    sum.mean[3] = NAN;
+    assert_false(finish_evidence_is_valid(&sum));
+}
+
 /* A member uses the highest number of a ballot. This peer then begins no ballot, because the other
  * peers would refuse its number. */
 static void test_numbers_of_ballots_are_exhausted(void **state)
@@ -192,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_message_aborts_the_last_attempt),
         cmocka_unit_test(test_reports_of_impossible_proposals),
+        cmocka_unit_test(test_reports_with_impossible_sums),
+        cmocka_unit_test(test_sums_of_valid_evidence_are_valid),
         cmocka_unit_test(test_numbers_of_ballots_are_exhausted),
         cmocka_unit_test(test_impossible_promises),
     };

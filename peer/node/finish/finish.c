@@ -563,6 +563,21 @@ static bool take_pending(struct wave *w, uint32_t link)
     return false;
 }
 
+/* Returns the evidence in a REPORT. If the REPORT has no models, n is 0. */
+static struct finish_evidence reported_evidence(const struct wire_finish *m)
+{
+    struct finish_evidence e = {.n = m->n_models};
+    if (m->n_models == 0)
+        return e;
+    e.dist2 = (double)m->dist2;
+    e.norm2 = (double)m->norm2;
+    e.hash = m->model_hash;
+    assert(m->mean.n == (size_t)4 * SKETCH_K);
+    for (size_t i = 0; i < SKETCH_K; i++)
+        e.mean[i] = finish_get_float(m->mean.p + 4 * i);
+    return e;
+}
+
 /* Returns whether the fields of a REPORT agree with each other. n_proposed: number of members of its
  * accepted proposal. */
 static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
@@ -573,19 +588,12 @@ static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
                         : m->proposal.n > 0 && is_ballot(&m->accepted)
                               && attempt_of(&m->accepted) == attempt_of(&m->ballot)
                               && may_propose(&m->accepted, n_proposed);
-    return proposal && (m->n_models > 0 ? sketch : m->mean.n == 0)
-           && m->n_models <= m->members.n / WIRE_FINISH_ENTRY;
-}
-
-static void add_evidence(struct wave *w, const struct wire_finish *m)
-{
-    struct finish_evidence e = {.n = m->n_models,
-                                .dist2 = (double)m->dist2,
-                                .norm2 = (double)m->norm2,
-                                .hash = m->model_hash};
-    for (size_t i = 0; m->n_models > 0 && i < SKETCH_K; i++)
-        e.mean[i] = finish_get_float(m->mean.p + 4 * i);
-    finish_evidence_add(&w->evidence, &e);
+    size_t n_members = m->members.n / WIRE_FINISH_ENTRY;
+    if (!proposal || !(m->n_models > 0 ? sketch : m->mean.n == 0) || m->n_models > n_members
+        || m->n_mixing > n_members)
+        return false;
+    const struct finish_evidence e = reported_evidence(m);
+    return finish_evidence_is_valid(&e);
 }
 
 /* Adds the answer of a link to the sum of the answers to the wave. If the sum has no room for the
@@ -605,7 +613,8 @@ static void add_answer(struct finish *f, const struct wire_finish *m)
     if (w->proposes)
         return;
     w->n_mixing += m->n_mixing;
-    add_evidence(w, m);
+    const struct finish_evidence e = reported_evidence(m);
+    finish_evidence_add(&w->evidence, &e);
     if (compare_ballots(&m->accepted, &w->accepted) > 0) {
         w->accepted = m->accepted;
         w->n_proposal = m->proposal.n;

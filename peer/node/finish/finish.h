@@ -66,6 +66,10 @@ struct finish_evidence
 /* Sets *e to the evidence of one model. hash: hash of the model, not 0. */
 void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
                         uint64_t hash);
+/* Returns whether the sums are possible for n models with |x|^2 <= 1e32 whose sketches have
+ * components of at most 1e15. Larger models are not accepted, so that the sums over all members of a
+ * run fit into the floats of a message. O(SKETCH_K). */
+bool finish_evidence_is_valid(const struct finish_evidence *e);
 /* Returns the first 8 bytes of an identity as a number, the first byte highest. */
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
 

@@ -3,6 +3,7 @@
 #include "peer/node/finish/proposal.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -133,6 +134,19 @@ void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K],
     memcpy(e->mean, sketch, sizeof e->mean);
 }
 
+/* Largest |x|^2 of one model, and largest absolute value of a component of its sketch. */
+static const double norm2_max = 1e32, component_max = 1e15;
+
+bool finish_evidence_is_valid(const struct finish_evidence *e)
+{
+    bool valid = e->norm2 >= 0 && (float)e->norm2 <= (float)(e->n * norm2_max) && e->dist2 >= 0
+                 && e->dist2 <= (double)FLT_MAX;
+    /* The comparison is false for NaN. */
+    for (size_t i = 0; i < SKETCH_K; i++)
+        valid &= fabsf(e->mean[i]) <= (float)component_max;
+    return valid;
+}
+
 void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence *b)
 {
     if (b->n == 0)
@@ -147,10 +161,12 @@ void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence
         between2 += d * d;
         a->mean[i] = (float)((double)a->mean[i] + share * d);
     }
-    a->dist2 += b->dist2 + n_a * share * between2;
-    a->norm2 += b->norm2;
     a->hash = a->hash == b->hash ? a->hash : 0;
     a->n += b->n;
+    /* With valid models only the numbers of a false REPORT can reach these limits. dist2 at its
+     * limit means an infinite distance, because it exceeds norm2. */
+    a->dist2 = fmin(a->dist2 + b->dist2 + n_a * share * between2, (double)FLT_MAX);
+    a->norm2 = fmin(a->norm2 + b->norm2, a->n * norm2_max);
 }
 
 double finish_evidence_distance(const struct finish_evidence *e, double *mean_norm)

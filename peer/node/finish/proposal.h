@@ -21,7 +21,7 @@
 
 #include "peer/node/finish/finish.h"
 
-/* Adds the evidence *b to *a. O(SKETCH_K). */
+/* Adds the evidence *b to *a. If both are valid, the sum is valid. O(SKETCH_K). */
 void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence *b);
 /* Returns the consensus distance Xi / |mean|. 0: all models are equal. INFINITY: there is no model,
  * or the estimate of |mean|^2 is not positive. Sets *mean_norm to |mean|. */

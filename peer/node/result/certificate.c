@@ -279,7 +279,8 @@ void certificate_freeze(struct node *n)
     /* A model that was fetched from members that had ended is one of their final models. If its
      * distance is not known, the certificate measures it from the evidence of all models. */
     near |= s.final && s.taken && !isfinite(distance);
-    bool within = near && !s.away && !job_diverged(n->job) && !job_has_failed(n->job);
+    bool within = near && !s.away && !job_diverged(n->job) && !job_has_failed(n->job)
+                  && finish_evidence_is_valid(job_evidence(n->job));
     n->certificate->model = within ? CERTIFICATE_WITHIN : CERTIFICATE_OUTSIDE;
     n->certificate->frozen_us = n->env.now_us;
     finish_freeze(f, within ? job_evidence(n->job) : NULL, n->env.now_us);
