@@ -222,14 +222,14 @@ uint32_t schedule_settled(const struct schedule_view *v)
     return least + 1;
 }
 
-bool schedule_confirmed(const struct schedule_view *v, bool left)
+bool schedule_confirmed(const struct schedule_view *v)
 {
     size_t near = 0, n = 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        bool asked = left ? e->state == SCHEDULE_EDGE_DONE : is_open(e);
-        n += asked;
-        near += asked && e->settled > 0;
+        bool counts = e->state != SCHEDULE_EDGE_CLOSED;
+        n += counts;
+        near += counts && e->settled > 0;
     }
     return 2 * near >= n;
 }

@@ -239,11 +239,9 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
  * or an edge is missing. A result above this peer's eccentricity covers all peers. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Returns whether at least half of the counted neighbours announced that they are under
- * --final-drift. True if no neighbour is counted. If `left` is false, neighbours with open edges
- * are counted. If `left` is true, neighbours that have ended are counted, by their last
- * announcement. */
-bool schedule_confirmed(const struct schedule_view *v, bool left);
+/* Returns whether at least half of the neighbours whose edges are open or done announced last that
+ * they are under --final-drift. True if there is no such neighbour. */
+bool schedule_confirmed(const struct schedule_view *v);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the
  * neighbour has sent no news for several times limit_us. */

@@ -11,8 +11,6 @@
 #include <assert.h>
 #include <math.h>
 
-enum { LIARS_MAX = 16 /* Largest --byzantine for which distance_bound_left() gives a bound. */ };
-
 /* Sets *d2 and *e2 for the edge's last exchange. *d2 is D^2, the squared distance between the two
  * replicas. *e2 is E^2, the squared length of what this peer's delta left unsent. Both are infinite
  * if the edge is not open or had no exchange. */
@@ -105,35 +103,6 @@ double distance_bound_apart(const struct edges *es)
         most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
     }
     return norm2 > 0 ? most / sqrt(norm2) : 0;
-}
-
-double distance_bound_left(const struct edges *es)
-{
-    const struct mixing *m = &es->workshop->mixing;
-    double far2[LIARS_MAX + 1] = {0};
-    uint32_t last = es->workshop->run.tolerate;
-    if (m->mixer->updates || last > LIARS_MAX)
-        return 0;
-    for (size_t i = 0; i < es->n; i++) {
-        const struct neighbour *b = edges_at(es, i);
-        const struct member *other = members_find(es->env->members, b->edge.id);
-        bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
-        /* Without an exchange in the last epoch, the edge has no replica of the neighbour's model.
-         * This happens if the graph changes and a new edge leads to a member that has already ended
-         * its run. */
-        bool followed = b->edge.b != NULL && b->edge.round > 0;
-        if (b->edge.state != EDGE_DONE || !followed || b->distrusted || !counts)
-            continue;
-        double d2 = mixing_held_dist2(m, m->x, b->edge.b);
-        for (uint32_t k = 0; k <= last; k++)
-            if (d2 > far2[k]) {
-                double t = far2[k];
-                far2[k] = d2;
-                d2 = t;
-            }
-    }
-    double norm2 = run_context_norm2(es->workshop);
-    return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
 }
 
 void distance_bound_begin(struct distance_bound *c)

@@ -82,12 +82,6 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
  * with --byzantine. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
-/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|: half of
- * the distance to the farthest neighbour that has finished. Left out are failed and distrusted
- * neighbours, those without an exchange in the edge's last epoch, and the N farthest ones with
- * --byzantine N. 0: no neighbour is left. O(dim) per neighbour. */
-double distance_bound_left(const struct edges *es);
-
 /* Resets *c: the bound on the consensus distance is unknown. */
 void distance_bound_begin(struct distance_bound *c);
 

@@ -32,9 +32,6 @@ enum {
     /* Least number of rounds of the consensus phase after the first aborted attempt of the finish
      * protocol. */
     PHASES_AGAIN_ROUNDS = 32,
-    /* Age in rounds above which a distance bound from sketches (projections of models) is not
-     * trusted. */
-    OLD_ROUNDS = 128,
     /* After this number of rounds without progress, or after STALL_ROUNDS rounds per vertex of the
      * graph, the consensus phase counts as stalled even if no drift window (period of measurement)
      * has ended. */
@@ -116,14 +113,22 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
+/* Replaces all measurements of this peer's distance from the mean by `bound`, for the rest of the
+ * run. */
+static void set_bound(struct phases *ph, double bound)
+{
+    ph->bound = bound;
+    ph->chain.bound = (double)INFINITY;
+    ph->settling_window = UINT64_MAX;
+}
+
 /* Called when this peer's model has become final, and this process has done no consensus phase.
  * `bound`: bound on the distance of the model. Earlier drift figures are about other models, so
  * they do not count. */
 static void begin_final(struct phases *ph, double bound)
 {
     ph->final = true;
-    ph->bound = bound;
-    ph->settling_window = UINT64_MAX;
+    set_bound(ph, bound);
 }
 
 /* Makes the model that this peer fetched its final model, because all members with a model have
@@ -295,13 +300,11 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    /* ph->left is a lower bound on the distance of the farthest peer from the mean. It does not
-     * limit the result of an exact averaging pass, because ph->left may be computed from old
-     * replicas of neighbours that have ended. */
-    double passed = averaging_pass_bound(ph->edges);
-    if (mixes_again(ph))
+    if (mixes_again(ph) || (ph->near && run_context_vanished(ph->workshop)))
         return (double)INFINITY;
-    return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
+    /* The lower bound `apart` does not limit the result of an exact averaging pass, because replicas
+     * can be older than the pass. */
+    return fmin(averaging_pass_bound(ph->edges), fmax(measured(ph), ph->apart));
 }
 
 /* Returns whether the finish protocol can still bring this peer within --final-drift, see
@@ -414,8 +417,7 @@ static void begin_settling(struct phases *ph)
     ph->window_due = lock_step(ph);
     begin_bound(ph, ph->window_due);
     distance_bound_begin(&ph->chain);
-    ph->left = 0;
-    ph->unheard = false;
+    ph->apart = 0;
     begin_anew(ph);
 }
 
@@ -471,7 +473,6 @@ static void look_for_nearness(struct phases *ph)
     uint64_t then = known ? ph->bound_round : run_context_measured(ph->workshop);
     ph->near_round = ph->near && !was ? then : ph->near_round;
     MARK_IF(ph->near && run_context_vanished(ph->workshop), "phases: a member vanished while near");
-    ph->unheard |= ph->near && run_context_vanished(ph->workshop);
 }
 
 static void look_at_last_phase(struct phases *ph)
@@ -494,7 +495,7 @@ static void look_at_last_phase(struct phases *ph)
     ph->bound = fmin(was, run_context_distance(ph->workshop, ph->settling_window));
     if (ph->bound < was)
         ph->bound_round = run_context_measured(ph->workshop);
-    ph->left = fmax(distance_bound_left(ph->edges), distance_bound_apart(ph->edges));
+    ph->apart = distance_bound_apart(ph->edges);
     distance_bound_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
     if (ph->chain.bound < ph->bound && distance_bound_at_once(ph->edges)) {
         ph->bound = ph->chain.bound;
@@ -711,24 +712,17 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
 {
     if (d->late && !ph->draining && !v->away) {
         MARK("phases: no consensus");
-        /* The consensus phase ends without success: some peers are far from the mean, or a
-         * Byzantine member pulls models away. Earlier bounds on the distance are then wrong, and
-         * only the last drift figure counts. */
-        ph->unheard = !schedule_confirmed(v, false);
+        /* Some peers are far from the mean, or a Byzantine member pulls models away. Earlier bounds
+         * on the distance are then wrong, and only the last drift figure counts. */
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
-    /* The neighbours have ended, and most of them were not near the mean. An old bound from
-     * sketches (random projections of models) may then be wrong, so the distance counts as
-     * unknown. */
-    bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
-    if (d->left && !ph->draining && !ph->unheard && old && !schedule_confirmed(v, true)) {
-        MARK("phases: an old bound does not count");
-        ph->unheard = true;
-        /* If the finish protocol can still help, this peer waits for it (it is stranded) and must
-         * not end. */
-        if (may_recover(ph))
-            return update(ph, v->diverged);
+    /* With --byzantine there is no certificate. If most neighbours were not near the mean, a bound
+     * from sketches may be the work of a Byzantine member, so the distance is not known. */
+    if ((d->late || d->left) && !ph->draining && ph->workshop->run.tolerate > 0
+        && !schedule_confirmed(v)) {
+        MARK("phases: most neighbours did not confirm the bound");
+        set_bound(ph, (double)INFINITY);
     }
     phase_log_decided(ph, v, d);
     ph->draining |= d->drain;

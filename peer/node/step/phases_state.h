@@ -102,13 +102,8 @@ struct phases
      * still valid. */
     uint32_t bound_members;
     /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
-     * model. Computed from the final models of neighbours and from the distances along the
-     * edges. */
-    double left;
-    /* True: the distance from the mean is not known, so phases_own_distance() returns INFINITY. The
-     * consensus phase ended without confirmation by the neighbours, the bound is too old, or the
-     * model's norm has shrunk to almost 0. */
-    bool unheard;
+     * model (distance_bound_apart()). */
+    double apart;
     /* Bound on the consensus distance that is computed from the edges. It counts at once in lock
      * step with a constant graph and without --byzantine. Otherwise it is a fallback for distances
      * from sketches that are missing or false (distance_bound.h). */
