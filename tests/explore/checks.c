@@ -140,14 +140,19 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
-/* Returns whether some peer pauses because it has no quorum. In lock step all other peers then wait
- * for it, even peers that have a quorum. Each peer computes its quorum from the members at its own
- * start, so some peers may have a quorum while other peers have none. */
+/* Returns whether some peer pauses because it has no quorum, or does its first job, for which the
+ * straggler timeout is six times as long. In lock step all other peers then wait for it, even peers
+ * that have a quorum. Each peer computes its quorum from the members at its own start, so some
+ * peers may have a quorum while other peers have none. */
 static bool held_up(const struct cluster *c)
 {
     bool held = false;
-    for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++)
-        held |= cluster_alive(c, i) && cluster_progress(c, i).holds;
+    for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++) {
+        if (!cluster_alive(c, i))
+            continue;
+        struct node_progress p = cluster_progress(c, i);
+        held |= p.holds || (p.phase == NODE_TRAINING && c->peer[i].seen == 0);
+    }
     return held;
 }
 

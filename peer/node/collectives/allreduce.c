@@ -226,9 +226,18 @@ static void again(struct allreduce *c)
     tell_attempt(c);
 }
 
+/* A peer that joins or resumes in the middle of the run has no result of the round before. Members
+ * in earlier rounds may wait for that result, and possibly no other member has it, so this peer's
+ * model takes its place. */
 static void begin(struct allreduce *c, uint64_t round)
 {
     assert(round > c->round);
+    if (c->result_round + 1 < round) {
+        memcpy(c->result, c->workshop->mixing.x, model_bytes(c));
+        c->result_round = round - 1;
+        c->result_view = 0;
+        c->result_attempt = 0;
+    }
     c->round = round;
     c->base->wanted_us = 0;
     take_attempt(c, c->later_round == round ? c->later_attempt : 0);
