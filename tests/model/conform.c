@@ -5,7 +5,7 @@
  *   ------------------------------------------- -------------------------------------------
  *   a promise is stored: an own ballot          BEGIN
  *   a promise is stored: a ballot of a peer     ANSWER
- *   storing a promise fails                     FORGET, and the peer may not vote
+ *   a process cannot read its promise           FORGET, and the peer may not vote
  *   an own proposal is stored as accepted       PROPOSE (adopt or invent), then ACCEPT
  *   a proposal of a peer is stored as accepted  ACCEPT
  *   a REPORT says "within" of its sender        ANSWER: add(models[b], i)
@@ -192,8 +192,8 @@ struct acceptor
     uint32_t certificate;
 };
 
-/* The present process of a peer. mute: the process has lost its promise (stored votes), so it may
- * not vote. ended: the process has a finish certificate. */
+/* The present process of a peer. mute: the process could not read its promise (stored votes), so it
+ * may not vote. ended: the process has a finish certificate. */
 struct process
 {
     uint8_t id[WIRE_ID_BYTES];
@@ -557,24 +557,21 @@ void conform_kept(struct conform *f, uint32_t peer, struct bytes promise, bool s
     /* Storing a certificate is not a step of a voter in the model, so the certificate is not
      * checked here. check_certificate() checks it. */
     if (formed && s.decided) {
-        a->certificate = stored ? s.value : 0;
-        p->mute |= !stored;
+        a->certificate = stored ? s.value : a->certificate;
         return;
     }
     follow_attempt(f, peer);
     demand(f, peer, attempt_of(&s.promised) == p->attempt, IN_ATTEMPT, a->promised);
+    /* A vote that is not stored is no step: the voter does not change, as if a message was lost. */
+    if (!stored)
+        return;
     /* If an attempt to finish the run was aborted, proposals that were accepted in that attempt no
      * longer count. */
-    if (stored && a->taken != 0 && attempt_of(&f->ballot[a->taken]->id) != p->attempt)
+    if (a->taken != 0 && attempt_of(&f->ballot[a->taken]->id) != p->attempt)
         a->taken = 0;
     demand(f, peer, !p->mute, MUTE_VOTES, a->promised);
     demand(f, peer, !p->ended, ENDED_STEPS, a->promised);
     demand(f, peer, !a->gone, GONE_VOTES, a->promised);
-    if (!stored) {
-        p->mute = true;
-        count(f, CONFORM_FORGET);
-        return;
-    }
     bool own = memcmp(s.promised.id, p->id, WIRE_ID_BYTES) == 0;
     uint32_t taken = find_ballot(f, &s.accepted), b = find_ballot(f, &s.promised);
     if (taken != a->taken) {

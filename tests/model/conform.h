@@ -28,7 +28,7 @@ enum conform_step {
     CONFORM_COUNT,  /* A coordinator has received the acceptances of a quorum of voters. */
     CONFORM_END,    /* A peer receives the certificate, the proof of consensus. */
     CONFORM_ENTER,  /* After an abort, a peer begins the next attempt to finish the run. */
-    CONFORM_FORGET, /* A peer cannot store or read its promise (the file with its votes). */
+    CONFORM_FORGET, /* A peer cannot read its promise (the file with its votes). */
     /* A restarted process reads the promise (stored votes) of the peer's previous process. */
     CONFORM_RESUME,
     CONFORM_LEAVE, /* A voter leaves the run. */

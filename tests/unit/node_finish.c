@@ -281,7 +281,9 @@ static void follow(struct world *w, uint32_t i)
         return;
     assert_true(finish_attempt(p->finish) > p->attempt);
     p->attempt = finish_attempt(p->finish);
-    p->frozen = p->stored = false;
+    p->frozen = false;
+    /* A process without a promise enters attempts again in which an earlier process has ended. */
+    p->stored &= finish_is_mute(p->finish);
     p->model = w->apart && p->attempt + 1 < FINISH_ATTEMPTS && draw(w, 3) == 0 ? 3 : 2;
 }
 
@@ -430,6 +432,9 @@ static void take_step(struct world *w, bool faults)
     else if (what == 95 && a >= w->n_safe && draw(w, 4) == 0) {
         w->peer[a].stored |= w->peer[a].frozen;
         crash(w, a);
+        /* One promise in 8 is damaged. */
+        if (w->peer[a].n_promise > 0 && draw(w, 8) == 0)
+            w->peer[a].n_promise = 1;
     } else if (what == 96 && w->peer[a].finish == NULL)
         start(w, a);
     else if (what == 97)
@@ -826,6 +831,32 @@ static void test_restart_keeps_the_attempt(void **state)
     close_world(&w);
 }
 
+/* A peer whose disk was full during a ballot votes in the next one. */
+static void test_votes_again_after_a_full_disk(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, 1, 3);
+    crash(&w, 2);
+    connect(&w, 0, 1);
+    freeze(&w, 0, true);
+    freeze(&w, 1, true);
+    w.peer[1].full = true;
+    for (int i = 0; i < 3; i++) {
+        w.now_us += 10 * FINISH_RETRY_US;
+        update(&w, 0);
+        deliver_all(&w);
+    }
+    assert_null(finish_certificate(w.peer[0].finish));
+    w.peer[1].full = false;
+    w.now_us += 10 * FINISH_RETRY_US;
+    update(&w, 0);
+    deliver_all(&w);
+    assert_non_null(finish_certificate(w.peer[0].finish));
+    assert_non_null(finish_certificate(w.peer[1].finish));
+    close_world(&w);
+}
+
 /* A peer that cannot store or read its promise (its stored ballot and proposal) must send no ASK
  * message. Its answers to ASK messages must contain no vote for a ballot. */
 static void test_lost_promise_takes_the_vote(void **state)
@@ -847,7 +878,7 @@ static void test_lost_promise_takes_the_vote(void **state)
         }
         update(&w, 0);
         assert_int_equal(w.n_queue, 0);
-        assert_true(finish_has_promised(w.peer[0].finish));
+        assert_int_equal(finish_has_promised(w.peer[0].finish), read);
         w.now_us += FINISH_TAKEOVER_US;
         update(&w, 1);
         while (w.n_queue > 0)
@@ -946,6 +977,7 @@ int main(void)
         cmocka_unit_test(test_model_frozen_during_a_ballot),
         cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),
         cmocka_unit_test(test_restart_keeps_the_attempt),
+        cmocka_unit_test(test_votes_again_after_a_full_disk),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_certificate_does_not_cover_a_later_process),
         cmocka_unit_test(test_bad_proposals_are_refused),

@@ -232,9 +232,9 @@ static void again(struct allreduce *c)
 static void begin(struct allreduce *c, uint64_t round)
 {
     assert(round > c->round);
-    if (c->result_round + 1 < round) {
-        memcpy(c->result, c->workshop->mixing.x, model_bytes(c));
-        c->result_round = round - 1;
+    if (c->base->result_round + 1 < round) {
+        memcpy(c->base->result, c->base->workshop->mixing.x, model_bytes(c));
+        c->base->result_round = round - 1;
         c->result_view = 0;
         c->result_attempt = 0;
     }

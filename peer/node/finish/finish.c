@@ -70,6 +70,22 @@ struct wave
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
 };
 
+/* State of the acceptor: what the promise on the disk contains. */
+struct acceptor
+{
+    /* The highest ballot that this peer has promised, and the ballot of the proposal that it
+     * accepted last. */
+    struct wire_ballot promised, accepted;
+    /* About the last process of this peer that reported a model. reported_hash: hash of that model;
+     * 0: no process has reported a model. reported_earlier: that process could report the model
+     * only in ballots above this one (its value of finish.earlier). */
+    uint64_t reported_hash;
+    struct wire_ballot reported_earlier;
+    /* The proposal that this peer accepted last, or the certificate, if it is decided. */
+    size_t n_proposal;
+    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
+};
+
 struct finish
 {
     struct finish_owner owner;
@@ -82,24 +98,14 @@ struct finish
      * target. */
     struct finish_evidence own;
 
-    /* Acceptor: the highest ballot that this peer has promised, and the ballot of the proposal that
-     * it accepted last. */
-    struct wire_ballot promised, accepted;
+    struct acceptor acceptor;
     /* Highest ballot in which an earlier process of this peer may have reported another model. A
      * proposal of this or a lower ballot may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
-    /* About the last process of this peer that reported a model. reported_hash: hash of that model;
-     * 0: no process has reported a model. reported_earlier: that process could report the model
-     * only in ballots above this one (its value of `earlier`). */
-    uint64_t reported_hash;
-    struct wire_ballot reported_earlier;
-    /* The proposal that this peer accepted last, or the certificate, if it is decided. */
-    size_t n_proposal;
-    uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
     struct finish_proposal certificate; /* certificate.n is 0: it is not decided. */
-    /* True: the promise (vote of the finish protocol) could not be stored or read, so this peer
-     * neither votes nor coordinates. */
+    /* True: the stored promise (vote of the finish protocol) could not be read, so this peer neither
+     * votes nor coordinates. */
     bool mute;
 
     uint64_t top;     /* Highest number of a ballot that this peer has seen in this attempt. */
@@ -176,9 +182,9 @@ static void finish_check(const struct finish *f)
     const struct wave *w = &f->wave;
     assert(f->attempt < FINISH_ATTEMPTS && f->top >> ATTEMPT_SHIFT == f->attempt);
     /* This peer never coordinates a ballot that it must not promise itself. */
-    assert(f->promised.number <= f->top && w->ballot.number <= f->top);
+    assert(f->acceptor.promised.number <= f->top && w->ballot.number <= f->top);
     assert(f->own.n == 0 || (f->own.n == 1 && f->frozen));
-    assert((f->accepted.number > 0 || is_decided(f)) == (f->n_proposal > 0));
+    assert((f->acceptor.accepted.number > 0 || is_decided(f)) == (f->acceptor.n_proposal > 0));
     assert(w->n_pending == 0 || (!is_decided(f) && attempt_of(&w->ballot) == f->attempt));
     assert(w->n_members <= sizeof w->members && w->evidence.n <= w->n_members / WIRE_FINISH_ENTRY);
 }
@@ -187,22 +193,23 @@ static void finish_check(const struct finish *f)
 static bool keep_promise(struct finish *f)
 {
     /* A promise that could not be read must not be replaced. */
-    assert(!f->mute && f->promised.number > 0);
+    assert(!f->mute && f->acceptor.promised.number > 0);
     uint8_t bytes[FINISH_PROMISE_MAX];
-    uint8_t *end = finish_put_ballot(finish_put_ballot(bytes, &f->promised), &f->accepted);
-    end = finish_put_ballot(finish_put_number(end, f->reported_hash, 8), &f->reported_earlier);
+    uint8_t *end =
+        finish_put_ballot(finish_put_ballot(bytes, &f->acceptor.promised), &f->acceptor.accepted);
+    end = finish_put_ballot(finish_put_number(end, f->acceptor.reported_hash, 8),
+                            &f->acceptor.reported_earlier);
     *end++ = is_decided(f);
-    memcpy(end, f->proposal, f->n_proposal);
-    f->mute = !f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->n_proposal);
-    return !f->mute;
+    memcpy(end, f->acceptor.proposal, f->acceptor.n_proposal);
+    return f->owner.keep(f->owner.self, bytes, (size_t)(end - bytes) + f->acceptor.n_proposal);
 }
 
 /* Takes the decoded proposal `scratch`, whose bytes are `p`, as the certificate of the run. */
 static void take_certificate(struct finish *f, struct bytes p)
 {
-    assert(!is_decided(f) && p.n <= sizeof f->proposal && f->scratch.n > 0);
+    assert(!is_decided(f) && p.n <= sizeof f->acceptor.proposal && f->scratch.n > 0);
     f->certificate = f->scratch;
-    memcpy(f->proposal, p.p, f->n_proposal = p.n);
+    memcpy(f->acceptor.proposal, p.p, f->acceptor.n_proposal = p.n);
     f->wave.n_pending = 0;
 }
 
@@ -212,28 +219,29 @@ static bool restore_promise(struct finish *f, struct bytes b)
 {
     if (b.n < FINISH_PROMISE_HEAD || b.n > FINISH_PROMISE_MAX)
         return false;
-    const uint8_t *p = finish_get_ballot(finish_get_ballot(b.p, &f->promised), &f->accepted);
-    f->reported_hash = finish_reported_hash(b);
-    p = finish_get_ballot(p + 8, &f->reported_earlier);
+    const uint8_t *p =
+        finish_get_ballot(finish_get_ballot(b.p, &f->acceptor.promised), &f->acceptor.accepted);
+    f->acceptor.reported_hash = finish_reported_hash(b);
+    p = finish_get_ballot(p + 8, &f->acceptor.reported_earlier);
     uint8_t decided = *p++;
     struct bytes proposal = {p, b.n - FINISH_PROMISE_HEAD};
-    f->top = f->promised.number;
-    f->attempt = attempt_of(&f->promised);
-    bool accepts = f->accepted.number > 0;
-    bool complete =
-        is_ballot(&f->promised)
-        && (!accepts
-            || (is_ballot(&f->accepted) && compare_ballots(&f->accepted, &f->promised) <= 0))
-        && (accepts || decided != 0) == (proposal.n > 0)
-        && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
+    f->top = f->acceptor.promised.number;
+    f->attempt = attempt_of(&f->acceptor.promised);
+    bool accepts = f->acceptor.accepted.number > 0;
+    bool complete = is_ballot(&f->acceptor.promised)
+                    && (!accepts
+                        || (is_ballot(&f->acceptor.accepted)
+                            && compare_ballots(&f->acceptor.accepted, &f->acceptor.promised) <= 0))
+                    && (accepts || decided != 0) == (proposal.n > 0)
+                    && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
     if (!complete || decided > 1 || (decided == 1 && f->scratch.n == 0))
         return false;
-    if (decided == 0 && accepts && !may_propose(&f->accepted, f->scratch.n))
+    if (decided == 0 && accepts && !may_propose(&f->acceptor.accepted, f->scratch.n))
         return false;
     if (decided == 1)
         take_certificate(f, proposal);
     else
-        memcpy(f->proposal, proposal.p, f->n_proposal = proposal.n);
+        memcpy(f->acceptor.proposal, proposal.p, f->acceptor.n_proposal = proposal.n);
     return true;
 }
 
@@ -251,13 +259,13 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
     f->owner = *owner;
     f->asked_rounds = NOT_ASKED;
     if (promise.n > 0 && !restore_promise(f, promise)) {
-        f->promised = f->accepted = (struct wire_ballot){0};
-        f->n_proposal = 0;
+        f->acceptor.promised = f->acceptor.accepted = (struct wire_ballot){0};
+        f->acceptor.n_proposal = 0;
         f->attempt = 0;
         f->top = 0;
         f->mute = true;
     }
-    f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->promised;
+    f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->acceptor.promised;
     finish_check(f);
     return f;
 }
@@ -281,7 +289,7 @@ void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int
      * model is the same if it was read from disk, or computed again from a checkpoint in lock
      * step. */
     if (finish_has_reported(f, evidence))
-        f->earlier = f->reported_earlier;
+        f->earlier = f->acceptor.reported_earlier;
     finish_check(f);
 }
 
@@ -299,7 +307,7 @@ bool finish_covers(const struct finish *f)
 
 bool finish_has_reported(const struct finish *f, const struct finish_evidence *e)
 {
-    return !f->mute && f->reported_hash == e->hash;
+    return !f->mute && f->acceptor.reported_hash == e->hash;
 }
 
 uint32_t finish_attempt(const struct finish *f)
@@ -309,7 +317,7 @@ uint32_t finish_attempt(const struct finish *f)
 
 bool finish_has_promised(const struct finish *f)
 {
-    return f->mute || f->promised.number > 0;
+    return f->mute || f->acceptor.promised.number > 0;
 }
 
 bool finish_is_mute(const struct finish *f)
@@ -335,7 +343,7 @@ static void send_decision(struct finish *f, uint32_t link)
 {
     struct wire_finish m = {.word = WIRE_FINISH_DECIDED};
     if (is_decided(f)) {
-        m.proposal = (struct bytes){f->proposal, f->n_proposal};
+        m.proposal = (struct bytes){f->acceptor.proposal, f->acceptor.n_proposal};
     } else if (f->attempt > 0) {
         m.ballot.number = first_number(f->attempt - 1);
         memcpy(m.ballot.id, f->owner.id, WIRE_ID_BYTES);
@@ -383,7 +391,7 @@ static void decide(struct finish *f, const uint8_t *p, size_t n, const uint32_t 
         take_certificate(f, (struct bytes){p, n});
         /* The certificate is stored, because a later process of this peer may need it to end its
          * run after the other peers have exited. */
-        if (f->promised.number > 0 && !f->mute)
+        if (f->acceptor.promised.number > 0 && !f->mute)
             (void)keep_promise(f);
     }
     pass_on(f, from);
@@ -398,8 +406,8 @@ static bool prepare_report(struct finish *f, const struct wire_ballot *ballot)
 {
     if (f->own.n == 0 || compare_ballots(ballot, &f->earlier) <= 0)
         return false;
-    f->reported_hash = f->own.hash;
-    f->reported_earlier = f->earlier;
+    f->acceptor.reported_hash = f->own.hash;
+    f->acceptor.reported_earlier = f->earlier;
     return true;
 }
 
@@ -420,46 +428,52 @@ static uint8_t add_mixing(struct finish *f)
     return v->stranded || late ? FLAG_OVERDUE : 0;
 }
 
-/* Adds this peer to its answer to the wave. FLAG_VOTES says whether this peer has promised the
- * ballot (ASK) or accepted the proposal (PROPOSE). */
-static void add_self(struct finish *f, const struct wire_finish *m)
+/* Adds this peer to its answer to the wave. Returns whether this peer has promised the ballot (ASK)
+ * or accepted the proposal (PROPOSE). If that cannot be stored, the acceptor does not change. */
+static bool add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
     uint8_t flags = 0;
     assert(attempt_of(&w->ballot) == f->attempt);
     bool reports = false;
-    if (!f->mute && compare_ballots(&w->ballot, &f->promised) >= 0) {
-        f->promised = w->ballot;
+    if (!f->mute && compare_ballots(&w->ballot, &f->acceptor.promised) >= 0) {
+        const struct acceptor before = f->acceptor;
+        f->acceptor.promised = w->ballot;
         /* The accepted proposal is from an aborted attempt, so it does not count. */
-        if (attempt_of(&f->accepted) != f->attempt) {
-            f->accepted = (struct wire_ballot){.number = 0};
-            f->n_proposal = 0;
+        if (attempt_of(&f->acceptor.accepted) != f->attempt) {
+            f->acceptor.accepted = (struct wire_ballot){.number = 0};
+            f->acceptor.n_proposal = 0;
         }
         if (w->proposes) {
-            f->accepted = w->ballot;
-            f->n_proposal = m->proposal.n;
-            memcpy(f->proposal, m->proposal.p, m->proposal.n);
+            f->acceptor.accepted = w->ballot;
+            f->acceptor.n_proposal = m->proposal.n;
+            memcpy(f->acceptor.proposal, m->proposal.p, m->proposal.n);
         } else {
             reports = prepare_report(f, &w->ballot);
         }
-        flags = keep_promise(f) ? FLAG_VOTES : 0;
+        if (keep_promise(f))
+            flags = FLAG_VOTES;
+        else
+            f->acceptor = before;
     }
-    w->promised = f->promised;
+    bool votes = (flags & FLAG_VOTES) != 0;
+    w->promised = f->acceptor.promised;
     /* A later process must know that the model was reported, so the promise is stored first. */
-    if (reports && (flags & FLAG_VOTES) != 0) {
+    if (reports && votes) {
         flags |= FLAG_WITHIN;
         w->evidence = f->own;
     }
     if (!w->proposes)
         flags |= add_mixing(f) | (f->frozen || f->view.mixes ? 0 : FLAG_STORES);
     /* If the promise could not be stored, this peer must not report the proposal as accepted. */
-    if (!w->proposes && (flags & FLAG_VOTES) != 0) {
-        w->accepted = f->accepted;
-        w->n_proposal = f->n_proposal;
-        memcpy(w->proposal, f->proposal, f->n_proposal);
+    if (!w->proposes && votes) {
+        w->accepted = f->acceptor.accepted;
+        w->n_proposal = f->acceptor.n_proposal;
+        memcpy(w->proposal, f->acceptor.proposal, f->acceptor.n_proposal);
     }
     finish_put_entry(w->members, finish_key(f->owner.id), flags);
     w->n_members = WIRE_FINISH_ENTRY;
+    return votes;
 }
 
 /* ---- waves ---- */
@@ -520,6 +534,8 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
 {
     struct wave *w = &f->wave;
     uint32_t link[LINKS_MAX];
+    struct wire_ballot earlier_ballot = w->ballot;
+    bool proposed_earlier = w->proposes;
     assert(!is_decided(f) && later_wave(w, &m->ballot, m->word == WIRE_FINISH_PROPOSE));
     w->root = parent == NULL;
     w->parent = parent != NULL ? *parent : 0;
@@ -537,9 +553,15 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     f->top = m->ballot.number > f->top ? m->ballot.number : f->top;
     if (!w->root)
         stand_back(f);
-    add_self(f, m);
-    if (w->root && f->mute)
+    /* A coordinator sends nothing before its own promise is stored, so its next process cannot use
+     * the same ballot number again. If that fails, this peer has not begun the ballot, and answers
+     * the ballots of other coordinators. */
+    if (!add_self(f, m) && w->root) {
+        w->ballot = earlier_ballot;
+        w->proposes = proposed_earlier;
+        f->next_us = f->view.now_us + FINISH_RETRY_US;
         return;
+    }
     size_t n = f->owner.links(f->owner.self, link, LINKS_MAX);
     assert(n <= LINKS_MAX);
     for (size_t i = 0; i < n; i++)
@@ -656,7 +678,7 @@ static void receive_wave(struct finish *f, uint32_t link, const struct wire_fini
     }
     struct wire_finish answer = {.word = proposes ? WIRE_FINISH_ACCEPTED : WIRE_FINISH_REPORT,
                                  .ballot = m->ballot,
-                                 .promised = f->promised};
+                                 .promised = f->acceptor.promised};
     raise_ballot(&answer.promised, &f->wave.ballot);
     f->owner.send(f->owner.self, link, &answer);
 }
@@ -924,8 +946,7 @@ int64_t finish_update(struct finish *f, const struct finish_view *v)
 {
     assert(v->now_us >= f->view.now_us);
     f->view = *v;
-    /* A mute peer, whose promise is not on disk, must not coordinate. After its next restart it
-     * could use the same ballot numbers again. */
+    /* If the promise cannot be read, an earlier process may have used the same ballot numbers. */
     if (is_decided(f) || f->mute || !f->frozen || f->own.n == 0)
         return INT64_MAX;
     /* No higher ballot number is left in this attempt, because a Byzantine member has used the

@@ -95,9 +95,9 @@ struct finish_owner
     /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
      * smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
-    /* Stores the promise of this peer durably, n bytes. Returns false if this failed; the peer then
-     * neither votes nor coordinates any more. The next process of this peer gives the bytes to
-     * finish_open(). */
+    /* Stores the promise of this peer durably, n bytes. The next process of this peer gives the bytes
+     * to finish_open(). Returns false if this failed, and the previous promise is still stored. The
+     * peer then does not vote in the current ballot, and tries again in the next one. */
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
 };
 
@@ -185,8 +185,8 @@ uint32_t finish_attempt(const struct finish *f);
  * voted on the end of the run. Such a peer must stay a voter, so it must not announce that it
  * leaves. */
 bool finish_has_promised(const struct finish *f);
-/* Returns whether this peer neither votes nor coordinates, because its promise (vote) could not be
- * stored or read. */
+/* Returns whether this peer neither votes nor coordinates, because its stored promise (vote) could
+ * not be read. */
 bool finish_is_mute(const struct finish *f);
 /* Returns the last node time at which a message of a ballot (a wave) reached this peer, or at which
  * its model was frozen. */

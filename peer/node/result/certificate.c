@@ -36,6 +36,7 @@ struct run_certificate
     int64_t wake_us;  /* Node time of the next call of certificate_update(). */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
+    bool vote_failed; /* True: the last attempt to store this peer's vote failed. */
 };
 
 struct run_certificate *certificate_open(void)
@@ -164,10 +165,14 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
     struct node *node = self;
     const struct node_config *c = &node->env.config;
     bool kept = c->keep_promise == NULL || c->keep_promise(c->keep_promise_self, bytes, n);
-    if (!kept)
+    struct run_certificate *run = node->certificate;
+    if (!kept && !run->vote_failed)
         env_note(&node->env, NOTE_WARNING,
                  "the vote of this peer on the end of the run could not be written to its disk: "
-                 "this peer does not vote");
+                 "this peer votes as soon as its disk can be written");
+    else if (kept && run->vote_failed)
+        env_note(&node->env, NOTE_INFO, "the vote of this peer is written: this peer votes again");
+    run->vote_failed = !kept;
     return kept;
 }
 
