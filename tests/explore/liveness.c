@@ -136,18 +136,21 @@ static bool has_reason(const struct verdict *o)
     return o->kind == VERDICT_NO_QUORUM || o->kind == VERDICT_ALONE || o->kind == VERDICT_AWAY;
 }
 
-/* Returns whether the peers that were cut off are fewer than half of the members with which this
- * peer began to train. */
-static bool began_with_all(const struct cluster *c, const struct verdict_facts *f)
-{
-    uint32_t n_begun = f->n_begun > 0 ? f->n_begun : f->n_members;
-    return n_begun > 2 * (uint32_t)__builtin_popcount(c->parted);
-}
-
 /* Returns whether peer j is an initial member of the run, according to node n. */
 static bool is_initial(const struct cluster *c, const struct node *n, uint32_t j)
 {
     return quorum_is_initial(n->quorum, sim_id(c->world, j));
+}
+
+/* Returns whether fewer than half of the initial members, as node n knows them, were cut off. */
+static bool minority_is_parted(const struct cluster *c, const struct node *n)
+{
+    uint32_t n_parted = 0, n_initial = 0;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++) {
+        n_initial += is_initial(c, n, j);
+        n_parted += is_initial(c, n, j) && (c->parted >> j & 1);
+    }
+    return n_initial > 2 * n_parted;
 }
 
 bool liveness_majority(const struct cluster *c, const struct node *n)
@@ -174,7 +177,8 @@ void liveness_end(struct cluster *c)
         node_facts(sim_node(c->world, i), &f);
         verdict_judge(&o, &f);
         if (parted && (c->parted_in_training >> i & 1) && c->peer[i].n_lives == 1
-            && began_with_all(c, &f) && (code != CMD_APART || !has_reason(&o)))
+            && minority_is_parted(c, sim_node(c->world, i))
+            && (code != CMD_APART || !has_reason(&o)))
             cluster_wrong(c, WRONG_LIVENESS,
                           "peer %" PRIu32 ", which was cut off, ended with exit code %d: %s", i,
                           code, o.text);

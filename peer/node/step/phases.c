@@ -636,18 +636,17 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now is an initial member (quorum.h). Both this peer's own
- * round and the latest round that another peer reports must be early enough. This peer's own round
- * may be too low: if a single peer reports a later round, this peer does not skip to it
- * (round_quorum.h). */
+/* Returns whether a peer that begins now becomes an initial member (quorum.h). With --min-peers 1
+ * there is no common start, so each peer that joins before the last round does. Otherwise the
+ * initial members are those that enough_members() has marked: a peer that joins a run under way may
+ * be unknown to initial members that are cut off already, and the two sides of the cut would count
+ * different voters. */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
     const struct link *ahead = join_donor(ph->join);
-    uint64_t first = (uint64_t)edges_status(ph->edges).eccentricity + 2;
-    uint64_t last = run->min_peers == 1 && run->rounds > first ? run->rounds - 1 : first;
-    return ph->round <= last && !ph->away && !ph->resumed
-           && (ahead == NULL || ahead->round <= last);
+    return run->min_peers == 1 && ph->round < run->rounds && !ph->away && !ph->resumed
+           && (ahead == NULL || ahead->round < run->rounds);
 }
 
 static enum phases_next begin(struct phases *ph)
