@@ -10,7 +10,7 @@
 #include "peer/node/result/result_facts.h"
 #include "peer/node/state.h"
 #include "peer/node/step/models.h"
-#include "peer/node/step/phase_log.h"
+#include "peer/node/step/phases.h"
 
 #include <assert.h>
 #include <errno.h>

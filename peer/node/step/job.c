@@ -7,7 +7,6 @@
 #include "peer/node/figure.h"
 #include "peer/node/step/job_state.h"
 #include "peer/node/step/phases_state.h"
-#include "peer/node/step/scheduler_view.h"
 #include "peer/run/exit.h"
 #include "topology/topology.h"
 

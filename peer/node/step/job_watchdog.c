@@ -1,5 +1,4 @@
 /* peer/node/step/job_watchdog.c -- measures the worker's jobs, and reports a worker that hangs. */
-#include "peer/node/step/job_watchdog.h"
 
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"

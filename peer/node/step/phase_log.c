@@ -1,5 +1,4 @@
 /* peer/node/step/phase_log.c -- the reasons for a change of phase, in words. */
-#include "peer/node/step/phase_log.h"
 
 #include "peer/node/step/phases_state.h"
 

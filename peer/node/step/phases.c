@@ -5,12 +5,8 @@
 #include "nn/math/state.h"
 #include "peer/node/mark.h"
 #include "peer/node/membership/member_counts.h"
-#include "peer/node/step/job_watchdog.h"
-#include "peer/node/step/phase_log.h"
 #include "peer/node/step/phases_state.h"
 #include "peer/node/step/run_ended.h"
-#include "peer/node/step/scheduler_view.h"
-#include "peer/node/step/wait_log.h"
 
 #include <assert.h>
 #include <math.h>

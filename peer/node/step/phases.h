@@ -139,6 +139,10 @@ void phases_state(struct phases *ph, struct state *s);
  * run. */
 void phases_resumed(struct phases *ph, bool is_old);
 
+/* Prints a debug note about the end of the node. Called in the step in which the node ends. `asked`:
+ * the user or the program has requested the end. */
+void phase_log_left(const struct phases *ph, bool asked);
+
 /* ---- questions ---- */
 
 struct phases_status phases_status(const struct phases *ph);

@@ -129,7 +129,7 @@ struct phases
     enum certificate_prospect prospect;
     /* Certificate of the run (evidence of its success). NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
-    /* Time from which the delay until the next message about a wait is counted (wait_log.h). */
+    /* Time from which the delay until the next message about a wait is counted. */
     int64_t told_us;
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
@@ -137,5 +137,55 @@ struct phases
     size_t cap_seen;
     struct waits waits; /* What this peer waits for, by the last decision of the schedule. */
 };
+
+/* ---- the parts of the module phases, which phases.c calls ---- */
+
+/* scheduler_view.c: returns whether, in a run without lock step, this peer owes the neighbour a
+ * delta: the neighbour's delta of the next exchange has arrived, and this peer's has not been
+ * made. */
+bool scheduler_view_owed(const struct phases *ph, const struct neighbour *b);
+/* Writes the schedule's views of all neighbours to ph->seen. If memory is exhausted, returns false,
+ * and the node ends. */
+bool scheduler_view_edges(struct phases *ph);
+
+/* job_watchdog.c measures this peer's jobs and decides when a worker hangs. A hanging worker is
+ * *stalled*: the peer reports itself to the other members, which then continue without it. The file
+ * writes the fields `stalled`, `longest_us`, `signed_us`, `usual_us`, `n_paced` and `hung_us`. */
+
+/* Returns the mean duration of this peer's jobs with local steps, in microseconds. 0: there was no
+ * such job yet. */
+int64_t job_watchdog_mean_us(const struct phases *ph);
+/* Returns the duration in microseconds after which a job of this peer or of a neighbour counts as
+ * hanging. INT64_MAX: there is no limit (--straggler-timeout 0). */
+int64_t job_watchdog_limit_us(const struct phases *ph);
+/* Updates ph->usual_us, the usual wait for neighbours before a round. Called before each job with
+ * local steps. */
+void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v);
+/* Returns whether the consensus phase waits for live members with stalled workers. The phase waits
+ * for at most SCHEDULE_STALL_US in all. */
+bool job_watchdog_awaits(struct phases *ph);
+/* Called when a job has ended after took_us microseconds. If the worker was reported as stalled,
+ * informs the other members that it works again. */
+void job_watchdog_done(struct phases *ph, int64_t took_us);
+
+/* wait_log.c prints messages about waiting: for which peers this peer waits, and for which it no
+ * longer waits. */
+
+/* Prints a message for each neighbour for which lock step stops waiting, or starts waiting again.
+ * Records the change with edges_excuse(), so that it is printed once. */
+void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
+/* Prints a message about the state of the quorum. Called when the state has changed. Returns the
+ * new value of ph->told_us. */
+int64_t wait_log_quorum(const struct phases *ph);
+/* Prints what the peer waits for after the decision d, if it has waited long enough: WAIT_LOG_US
+ * after told_us, or WAIT_LOG_MEMBERS_US after it while this peer waits for enough members to begin.
+ * Returns the new value of ph->told_us. */
+int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d);
+
+/* phase_log.c: prints a debug note about the change of phase to which a decision leads, such as
+ * "phase TRAINING -> CONSENSUS (all 400 rounds are done)". Called before the change. `v`: the view
+ * from which the schedule has made the decision. */
+void phase_log_decided(const struct phases *ph, const struct schedule_view *v,
+                       const struct schedule_decision *d);
 
 #endif

@@ -1,8 +1,6 @@
 /* peer/node/step/scheduler_view.c -- derives the schedule's view of one neighbour from its edge. */
-#include "peer/node/step/scheduler_view.h"
 
 #include "peer/node/edge/rounds.h"
-#include "peer/node/step/job_watchdog.h"
 #include "peer/node/step/phases_state.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* peer/node/step/wait_log.c -- messages for the user: what this peer waits for, and for which
  * neighbours it no longer waits. */
-#include "peer/node/step/wait_log.h"
 
 #include "peer/node/step/phases_state.h"
 
