@@ -142,15 +142,13 @@ static bool is_initial(const struct cluster *c, const struct node *n, uint32_t j
     return quorum_is_initial(n->quorum, sim_id(c->world, j));
 }
 
-/* Returns whether fewer than half of the initial members, as node n knows them, were cut off. */
+/* Returns whether fewer than half of the voters, as node n knows them, were cut off. */
 static bool minority_is_parted(const struct cluster *c, const struct node *n)
 {
-    uint32_t n_parted = 0, n_initial = 0;
-    for (uint32_t j = 0; j < c->plan.n_peers; j++) {
-        n_initial += is_initial(c, n, j);
+    uint32_t n_parted = 0;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
         n_parted += is_initial(c, n, j) && (c->parted >> j & 1);
-    }
-    return n_initial > 2 * n_parted;
+    return quorum_voters(n->quorum, n->env.members, NULL) > 2 * n_parted;
 }
 
 bool liveness_majority(const struct cluster *c, const struct node *n)
@@ -178,7 +176,7 @@ void liveness_end(struct cluster *c)
         verdict_judge(&o, &f);
         if (parted && (c->parted_in_training >> i & 1) && c->peer[i].n_lives == 1
             && minority_is_parted(c, sim_node(c->world, i))
-            && (code != CMD_APART || !has_reason(&o)))
+            && (code != CMD_APART || !(has_reason(&o) || f.uncertified)))
             cluster_wrong(c, WRONG_LIVENESS,
                           "peer %" PRIu32 ", which was cut off, ended with exit code %d: %s", i,
                           code, o.text);
