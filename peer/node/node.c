@@ -4,7 +4,7 @@
 
 #include "nn/math/number.h"
 #include "peer/node/edge/parts.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 #include "peer/node/result/certificate.h"
 #include "peer/node/result/final_model.h"
 #include "peer/node/result/result_facts.h"

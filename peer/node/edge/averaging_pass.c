@@ -8,7 +8,7 @@
 #include "nn/math/vec.h"
 #include "peer/node/edge/rounds.h"
 #include "peer/node/mark.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 
 #include <assert.h>
 #include <math.h>

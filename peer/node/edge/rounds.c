@@ -4,7 +4,7 @@
 
 #include "peer/node/edge/edges_state.h"
 
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 #include "topology/round_schedule.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 
 #include "gossip/exchange/piece.h"
 #include "nn/math/vec.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 
 #include <assert.h>
 #include <stdlib.h>

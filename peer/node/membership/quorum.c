@@ -1,9 +1,8 @@
 /* peer/node/membership/quorum.c -- keeps the list of initial members, and compares it with the
- * members that are present. */
+ * members that are present. Reads the counts of the member table. */
 #include "peer/node/membership/quorum.h"
 
 #include "peer/node/mark.h"
-#include "peer/node/timers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,22 +27,17 @@ struct quorum
     /* The n initial members that this peer knows, sorted by identity. Owned. */
     struct quorum_member *initial;
     uint32_t n, cap;
-    bool begun;         /* True: training has begun. */
-    uint32_t n_members; /* Number of voters. The quorum is a share of this number. */
-    uint32_t n_live;    /* Number of members that are present now, this peer included. */
-    uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
-    /* The versions of the member table, and the state of the quorum, for which n_members and n_live
-     * were counted. */
+    bool begun;        /* True: training has begun. */
+    uint64_t followed; /* Version of the member table at the last quorum_follow(). */
+    /* State and counts, except that the number of initial members is n. */
+    struct quorum_status now;
+    /* The versions of the member table, and the state of the quorum, for which the members were
+     * counted. */
     struct
     {
         uint64_t changes, view;
         enum quorum_state state;
     } counted;
-    enum quorum_state state;
-    /* Node time at which the present state began, in microseconds. If the state was THERE (enough
-     * members) only briefly between two periods of HELD (too few), the length of the first period
-     * is subtracted (quorum.h). */
-    int64_t since_us;
     /* Length of the last period in the state HELD (too few members), in microseconds. Set when the
      * period ends. */
     int64_t held_us;
@@ -80,15 +74,15 @@ static bool works(const struct member *m)
 static void quorum_check(const struct quorum *q, int64_t now_us)
 {
     assert(q->n <= q->cap);
-    assert(q->begun || q->state == QUORUM_THERE);
-    assert(q->since_us <= now_us && q->held_us >= 0);
+    assert(q->begun || q->now.state == QUORUM_THERE);
+    assert(q->now.since_us <= now_us && q->held_us >= 0);
 }
 
 void quorum_begin(struct quorum *q, int64_t now_us)
 {
-    assert(!q->begun && q->state == QUORUM_THERE);
+    assert(!q->begun && q->now.state == QUORUM_THERE);
     q->begun = true;
-    q->since_us = now_us;
+    q->now.since_us = now_us;
     quorum_check(q, now_us);
 }
 
@@ -130,8 +124,8 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
         n_suspects += suspect;
         n_live += works(e) && !suspect;
     }
-    MARK_IF(q->state == QUORUM_THERE && n_suspects == 1, "quorum: a single suspect counts");
-    return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
+    MARK_IF(q->now.state == QUORUM_THERE && n_suspects == 1, "quorum: a single suspect counts");
+    return n_live + (q->now.state == QUORUM_THERE && n_suspects == 1);
 }
 
 /* ---- the initial members ---- */
@@ -273,13 +267,14 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
 static void count(struct quorum *q, const struct members *m)
 {
     uint64_t changes = members_changes(m), view = members_view(m);
-    if (q->counted.changes == changes && q->counted.view == view && q->counted.state == q->state)
+    if (q->counted.changes == changes && q->counted.view == view
+        && q->counted.state == q->now.state)
         return;
     q->counted.changes = changes;
     q->counted.view = view;
-    q->counted.state = q->state;
-    q->n_members = quorum_voters(q, m, NULL);
-    q->n_live = count_live(q, m);
+    q->counted.state = q->now.state;
+    q->now.n_members = quorum_voters(q, m, NULL);
+    q->now.n_live = count_live(q, m);
 }
 
 /* Sets the time at which the current state began. If the state was THERE (enough members) only for
@@ -288,47 +283,88 @@ static void count(struct quorum *q, const struct members *m)
  * without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
-    bool moment = before == QUORUM_THERE && now_us - q->since_us < QUORUM_STABLE_US;
-    assert(q->state != before && (q->state != QUORUM_RESIGNED || before == QUORUM_HELD));
+    bool moment = before == QUORUM_THERE && now_us - q->now.since_us < QUORUM_STABLE_US;
+    assert(q->now.state != before && (q->now.state != QUORUM_RESIGNED || before == QUORUM_HELD));
     if (before == QUORUM_HELD)
-        q->held_us = now_us - q->since_us;
-    MARK_IF(q->state == QUORUM_HELD && moment, "quorum: the timeout continues");
-    q->since_us = q->state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;
+        q->held_us = now_us - q->now.since_us;
+    MARK_IF(q->now.state == QUORUM_HELD && moment, "quorum: the timeout continues");
+    q->now.since_us = q->now.state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;
 }
 
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us)
 {
-    enum quorum_state before = q->state;
+    enum quorum_state before = q->now.state;
     quorum_check(q, now_us);
     if (!q->begun)
         return false;
     count(q, m);
-    if (q->n_live >= quorum_needed(q->n_members, share))
-        q->state = QUORUM_THERE;
+    if (q->now.n_live >= quorum_needed(q->now.n_members, share))
+        q->now.state = QUORUM_THERE;
     else if (before == QUORUM_THERE)
-        q->state = QUORUM_HELD;
-    else if (before == QUORUM_HELD && now_us - q->since_us >= patience_us)
-        q->state = QUORUM_RESIGNED;
-    MARK_IF(q->state != before && q->state == QUORUM_HELD, "quorum: lost");
-    MARK_IF(q->state != before && q->state == QUORUM_RESIGNED, "quorum: timeout");
-    MARK_IF(q->state != before && q->state == QUORUM_THERE, "quorum: reached again");
-    if (q->state != before)
+        q->now.state = QUORUM_HELD;
+    else if (before == QUORUM_HELD && now_us - q->now.since_us >= patience_us)
+        q->now.state = QUORUM_RESIGNED;
+    MARK_IF(q->now.state != before && q->now.state == QUORUM_HELD, "quorum: lost");
+    MARK_IF(q->now.state != before && q->now.state == QUORUM_RESIGNED, "quorum: timeout");
+    MARK_IF(q->now.state != before && q->now.state == QUORUM_THERE, "quorum: reached again");
+    if (q->now.state != before)
         turn(q, before, now_us);
     quorum_check(q, now_us);
-    return q->state != before;
+    return q->now.state != before;
 }
 
 bool quorum_is_held(const struct quorum *q)
 {
-    return q->state == QUORUM_HELD;
+    return q->now.state == QUORUM_HELD;
 }
 
 struct quorum_status quorum_status(const struct quorum *q)
 {
-    return (struct quorum_status){.state = q->state,
-                                  .since_us = q->since_us,
-                                  .n_initial = q->n,
-                                  .n_members = q->n_members,
-                                  .n_live = q->n_live};
+    struct quorum_status now = q->now;
+    now.n_initial = q->n;
+    return now;
+}
+
+/* ---- counts of the other members ---- */
+
+uint32_t member_counts_vertices(const struct env *v)
+{
+    return members_tally(v->members)->n_vertices;
+}
+
+bool member_counts_live(const struct env *v)
+{
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *m = members_at(v->members, i);
+        if (m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id))
+            return true;
+    }
+    return false;
+}
+
+bool member_counts_some(const struct env *v, enum record_state state)
+{
+    return members_tally(v->members)->says[state] > 0;
+}
+
+bool member_counts_ended(const struct env *v)
+{
+    return members_tally(v->members)->n_final > 0;
+}
+
+bool member_counts_end(const struct env *v)
+{
+    return members_tally(v->members)->n_working > 0;
+}
+
+bool member_counts_hang(const struct env *v)
+{
+    return members_tally(v->members)->n_hung > 0;
+}
+
+bool member_counts_finished(const struct env *v)
+{
+    const struct members_tally *t = members_tally(v->members);
+    return t->n_final > 0 && t->n_there == 0;
 }

@@ -1,5 +1,5 @@
-/* peer/node/membership/quorum.h -- lists the voters of a run, and decides whether enough members
- * are present.
+/* peer/node/membership/quorum.h -- lists the voters of a run, decides whether enough members are
+ * present, and counts the other members.
  *
  * A peer becomes an *initial member* in three cases: (1) The peer waits for the start of the run,
  * --min-peers members are present, and no member is known to have begun. (2) The peer begins while
@@ -45,7 +45,7 @@
 #ifndef PEER_NODE_MEMBERSHIP_QUORUM_H
 #define PEER_NODE_MEMBERSHIP_QUORUM_H
 
-#include "gossip/members/members.h"
+#include "peer/node/env.h"
 
 /* State of the quorum: enough members (THERE), too few (HELD), or too few for longer than
  * --quorum-timeout (RESIGNED). */
@@ -54,7 +54,7 @@ enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
 /* The quorum of one node: the initial members, and how many members are present now. */
 struct quorum;
 
-/* The counts of present members at the last quorum_look(), and the quorum's state since then. */
+/* The state of the quorum, and the counts of members at the last quorum_look(). */
 struct quorum_status
 {
     enum quorum_state state;
@@ -110,5 +110,29 @@ bool quorum_is_initial(const struct quorum *q, const uint8_t id[WIRE_ID_BYTES]);
 bool quorum_is_held(const struct quorum *q);
 /* Returns the present state and counts. */
 struct quorum_status quorum_status(const struct quorum *q);
+
+/* ---- counts of the other members ----
+ *
+ * Members that are not accepted (gossip/members/endorsements.h) are ignored. Unless stated
+ * otherwise these functions are O(1), because the member table keeps the counts. */
+
+/* Returns the number of vertices of the topology, including this peer. */
+uint32_t member_counts_vertices(const struct env *v);
+/* Returns whether another member, accepted or not, is ALIVE. O(members). */
+bool member_counts_live(const struct env *v);
+/* Returns whether at least one other vertex of the topology has a record with the state `state`. */
+bool member_counts_some(const struct env *v, enum record_state state);
+/* Returns whether another member has ended its run, with or without a stored model. Such a member
+ * counts even if it is dead now. */
+bool member_counts_ended(const struct env *v);
+/* Returns whether there is another member that is alive, has not ended its run, and has a worker
+ * that is not stalled. Such a member will either report the end of its run or die. If the member
+ * has restarted, it needs a model from another member. */
+bool member_counts_end(const struct env *v);
+/* Returns whether another member has a stalled worker, and is neither dead nor has left. */
+bool member_counts_hang(const struct env *v);
+/* Returns whether at least one other member has ended its run, and each of the remaining members
+ * has ended its run, is dead or has left. */
+bool member_counts_finished(const struct env *v);
 
 #endif

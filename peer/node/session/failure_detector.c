@@ -35,7 +35,7 @@
 #include "peer/node/mark.h"
 
 #include "gossip/members/monitor_rings.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* peer/node/step/job_watchdog.c -- measures the worker's jobs, and reports a worker that hangs. */
 
 #include "peer/node/mark.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 #include "peer/node/step/phases_state.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 
 #include "nn/math/state.h"
 #include "peer/node/mark.h"
-#include "peer/node/membership/member_counts.h"
+#include "peer/node/membership/quorum.h"
 #include "peer/node/step/phases_state.h"
 #include "peer/node/step/run_ended.h"
 
