@@ -409,7 +409,7 @@ struct wire_round_protocol
 };
 
 /* Result of the sender's test dials to the addresses in the receiver's record
- * (peer/node/session/callback.h). */
+ * (peer/node/session/callback.c). */
 struct wire_callback
 {
     /* Reason of the last failed dial: enum node_why. 0: one of the addresses works. */

@@ -25,7 +25,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/run_parse.h"
-#include "peer/node/session/connection_diagnostics.h"
+#include "peer/node/session/sessions.h"
 #include "peer/secure/hash.h"
 #include "peer/secure/keyfile.h"
 #include "peer/uv/client.h"

@@ -14,7 +14,7 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/status_member.h"
 #include "peer/node/node.h"
-#include "peer/node/session/connection_diagnostics.h"
+#include "peer/node/session/sessions.h"
 #include "peer/uv/metrics.h"
 
 #include <math.h>

@@ -483,7 +483,6 @@ static void handle(struct node *n, const struct node_event *ev)
         sessions_down(n->sessions, ev);
         break;
     case NODE_DIAL_FAILED:
-        connection_diagnostics_failed(n->sessions, ev);
         sessions_dial_failed(n->sessions, ev);
         break;
     case NODE_RESOLVED:

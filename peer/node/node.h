@@ -358,7 +358,7 @@ struct node_config
     /* Addresses to announce, n_advertise of them, instead of the local addresses of links. */
     const char *const *advertise;
     uint32_t n_advertise;
-    /* True: this peer dials the addresses that other members announce, as a test (callback.h). */
+    /* True: this peer dials the addresses that other members announce, as a test (callback.c). */
     bool calls_back;
     const char *const *bootstrap; /* Bootstrap list: n_bootstrap names of the form "host:port". */
     /* Number of names in the bootstrap list, at most NODE_SEEDS_MAX. */

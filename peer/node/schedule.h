@@ -31,7 +31,7 @@
  *     absent for a moment.
  *   - The neighbour is behind by more than LEAD rounds: this peer continues. The neighbour was
  *     absent for long, and will skip to this peer's round count. If most members are that far
- *     behind, this peer was alone, and waits instead (round_quorum.h).
+ *     behind, this peer was alone, and waits instead (round_quorum.c).
  *
  * LEAD (schedule_lead()) is more than lock step itself allows between two peers of the graph.
  * Therefore no peer skips rounds that it could have done. A peer that skips to a round count counts

@@ -1,6 +1,6 @@
-/* tests/unit/node_quarantine.c -- tests of peer/node/session/quarantine.h: a peer that violates the
+/* tests/unit/node_quarantine.c -- tests of peer/node/session/quarantine.c: a peer that violates the
  * protocol is kept away, for a longer time after each violation. */
-#include "peer/node/session/quarantine.h"
+#include "peer/node/session/sessions_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
-/* tests/unit/node_round_quorum.c -- tests of peer/node/session/round_quorum.h: a single peer that
+/* tests/unit/node_round_quorum.c -- tests of peer/node/session/round_quorum.c: a single peer that
  * claims a later round does not move the others, a majority does. */
-#include "peer/node/session/round_quorum.h"
-
 #include "peer/node/session/sessions_state.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_NODE_SESSIONS_RIG_H
 #define TESTS_UNIT_NODE_SESSIONS_RIG_H
 
-#include "peer/node/session/sessions.h"
+#include "peer/node/session/sessions_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -86,7 +86,7 @@ bool join_model(struct join *j, const struct link *l, const struct wire_model *m
 bool join_others_resume(const struct join *j);
 
 /* Returns the session of the member that has reached the highest round of this run. A round that
- * most members contradict is ignored (round_quorum.h). NULL: no member has begun the run. */
+ * most members contradict is ignored (round_quorum.c). NULL: no member has begun the run. */
 const struct link *join_donor(const struct join *j);
 
 /* Records that this peer has the model of its own checkpoint. No transfer may be under way. */

@@ -3,7 +3,6 @@
 #include "peer/node/join/state_transfer.h"
 
 #include "peer/node/mark.h"
-#include "peer/node/session/round_quorum.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,8 +1,34 @@
-/* peer/node/session/admit.c -- checks identities, certificates and names, and handles refusals. */
-#include "peer/node/session/admit.h"
+/* peer/node/session/admit.c -- admission: which holders of the cluster key may be members.
+ *
+ * The driver provides an allow-list of identities with the event NODE_ADMIT. Before the first list,
+ * every holder of the cluster key is admitted. A certificate (struct certificate) admits a member
+ * that is not on the list. The first case that applies decides:
+ *
+ *   - The identity is on the list, or is this peer's own: admitted.
+ *   - The record has no certificate: REFUSED_UNLISTED.
+ *   - The issuer of the certificate is not on the list: REFUSED_ISSUER.
+ *   - The table has this record's certificate already: admitted.
+ *   - A signature of the certificate is invalid: REFUSED_FORGED.
+ *   - The certificate has expired, and the member itself has sent it in a HELLO: REFUSED_EXPIRED.
+ *   - Otherwise: admitted.
+ *
+ * The expiry of a certificate is therefore checked only when its owner contacts a member for the
+ * first time. After that members forward the record, and its receivers do not check the expiry.
+ *
+ * A process that is not admitted gets the message REFUSED, and its session ends. Its record is
+ * dropped, also if another member has forwarded it. A new list is applied at once to all members
+ * and sessions.
+ *
+ * Names must be unique. A peer is refused if its name belongs to a member with a session
+ * (admit_name()). Two peers with the same name may join at different members. If both are then in
+ * the member table, the one that started later is refused (admit_one_of_two()).
+ *
+ * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
+ * alone.
+ */
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
-#include "peer/node/session/sessions_state.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -71,7 +97,7 @@ static bool is_known(const struct sessions *s, const struct record *r)
 /* Result of judge() for a member that is admitted. Any other result is a reason to refuse. */
 enum admitted { ADMITTED = -1 };
 
-/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table in admit.h.
+/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table at the top of this file.
  * `known`: the certificate was verified before. `met`: the member itself has sent the record, so
  * the expiry of its certificate is checked. */
 static int judge(const struct sessions *s, const struct record *r, bool known, bool met)

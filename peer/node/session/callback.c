@@ -1,9 +1,26 @@
-/* peer/node/session/callback.c -- calls members at their announced addresses, and prints warnings
- * about failed calls. */
-#include "peer/node/session/callback.h"
+/* peer/node/session/callback.c -- checks whether members can be called at the addresses that they
+ * announce.
+ *
+ *   a session with a member opens
+ *        |
+ *        v  after about 1 s: did this peer open the session at an address of the member's record?
+ *   yes: send CALLBACK "works"     no: call each address of the record; all of them a second time
+ *                                  after 1.5 s, unless a call times out
+ *                                     |                                 |
+ *                       the member answers at one address    the member answers at no address
+ *                                     |                                 |
+ *                           send CALLBACK "works"          print a warning; send CALLBACK with the
+ *                                                          reason, so that the member warns, too
+ *
+ * To *call* a member is to dial one of its addresses as a test. A call ends as soon as the other
+ * end has proved its identity. A peer also prints a warning if it could never call a neighbour that
+ * other members report as alive. Results of calls do not change any decision of the protocol,
+ * because a member without a working address can still call others. The simulator makes no such
+ * calls (config.calls_back is false).
+ */
+#include "peer/node/session/sessions_state.h"
 
 #include "nn/math/number.h"
-#include "peer/node/session/sessions_state.h"
 
 #include <assert.h>
 #include <stdio.h>

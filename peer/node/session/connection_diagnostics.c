@@ -1,9 +1,27 @@
-/* peer/node/session/connection_diagnostics.c -- counts failed dials to bootstrap addresses and
- * prints warnings about them. */
-#include "peer/node/session/connection_diagnostics.h"
+/* peer/node/session/connection_diagnostics.c -- warns if no session with a bootstrap address can be
+ * opened.
+ *
+ * For each bootstrap name this module counts the failed dials and stores the last reason. Names
+ * that fail for the same reason share one warning. The warning is repeated after 10 s, 20 s, 40 s,
+ * and so on up to 10 min. The state of this peer determines which failures are printed:
+ *
+ *   - If this peer has a session: only failures that a user must fix (another cluster key, another
+ *     protocol version, a program that is not hearsay).
+ *   - If this peer has no session: all failures.
+ *   - If other peers refuse this peer: all failures, except sessions that a peer ends at once. The
+ *     refusing peer has sent the reason, which was printed (admit.c).
+ *
+ * A wrong key or program is printed after two consecutive failures, because a correct peer also
+ * closes the connection if it is ending or has no free session. The failures that only a peer
+ * without a session prints are printed after 3 s without a session, or after 30 s if this peer had
+ * one before.
+ *
+ * If the bootstrap list contains only addresses of this peer, a message says so once. No decision
+ * of the protocol depends on this module.
+ */
+#include "peer/node/session/sessions_state.h"
 
 #include "nn/math/number.h"
-#include "peer/node/session/sessions_state.h"
 
 #include <assert.h>
 #include <stdio.h>

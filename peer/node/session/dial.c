@@ -231,6 +231,7 @@ void dial_all_again(struct sessions *s)
 
 void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 {
+    connection_diagnostics_failed(s, ev);
     if (!callback_over(s, ev->dial.tag, NULL, ev->dial.why))
         dial_over(s, ev->dial.tag, NULL, ev->dial.why);
 }

@@ -1,6 +1,14 @@
-/* peer/node/session/quarantine.c -- a table of peers that violated the protocol. A new violator
- * replaces the oldest one. */
-#include "peer/node/session/quarantine.h"
+/* peer/node/session/quarantine.c -- refuses sessions with protocol violators for a time.
+ *
+ * The first violation of a peer leads to a quarantine of 1 s. Each further violation doubles the
+ * time, up to 5 min. If the peer behaves for 10 min after the end of a quarantine, its next one
+ * lasts 1 s again.
+ *
+ * During a quarantine this peer does not dial the violator (dial.c). If the violator dials, this
+ * peer closes the session before any message. A repeated violation thus causes neither log lines
+ * nor the transfer of a model.
+ */
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
 #include "peer/node/timers.h"

@@ -1,9 +1,37 @@
-/* peer/node/session/round_quorum.c -- filters claimed round counts: only what most members confirm
- * is believed. */
-#include "peer/node/session/round_quorum.h"
+/* peer/node/session/round_quorum.c -- how far the run is, according to most of the peers that this
+ * peer hears.
+ *
+ * A peer learns the round counts (edges.h) of other peers from their messages. One member can claim
+ * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
+ * believes a claim only as far as other peers confirm it:
+ *
+ *   - With 2 or more open edges: the largest round count that more than half of the neighbours
+ *     reach. With exactly two neighbours this is the smaller one of their counts.
+ *   - With 2 or more sessions: the largest round count that more than half of the members with a
+ *     session reach. The count of each member is extrapolated by the member's speed since its last
+ *     message.
+ *   - With 1 session and 1 open edge: the largest round count that the neighbour can have reached
+ *     during the longest silence between both, at FASTER times this peer's own speed.
+ *
+ * If several cases apply, the largest of their round counts is believed. If a neighbour claims
+ * more, round_quorum_look() replaces its claim before the schedule sees it. The new value is the
+ * believed round count or, if that is within the lead of lock step (schedule_lead()), this peer's
+ * own. This peer then neither waits for the neighbour nor skips to its round count. False claims of
+ * fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off from
+ * the run still catch up with it, because they hear most of the other peers.
+ *
+ * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
+ * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
+ * A peer is ahead in this sense if more than half of its sessions, and at least half of its
+ * neighbours, are behind by more than the lead. A minority of false claims cannot make it wait in
+ * this way.
+ *
+ * A peer that has done no round joins at the round that most of the members that have begun have
+ * reached. If there is only one such member, its claim is used.
+ */
+#include "peer/node/session/sessions_state.h"
 
 #include "peer/node/mark.h"
-#include "peer/node/session/sessions_state.h"
 
 #include <assert.h>
 
@@ -110,7 +138,7 @@ static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view
     return b->most;
 }
 
-/* Returns the largest round count that this peer believes (round_quorum.h). Open edges give the
+/* Returns the largest round count that this peer believes (see the top of this file). Open edges give the
  * exact counts of neighbours. Sessions give counts that are up to half a second old. */
 static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)

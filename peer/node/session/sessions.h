@@ -31,9 +31,6 @@
 #define PEER_NODE_SESSION_SESSIONS_H
 
 #include "peer/node/env.h"
-#include "peer/node/session/admit.h"
-#include "peer/node/session/callback.h"
-#include "peer/node/session/connection_diagnostics.h"
 
 enum {
     /* Maximum number of records per tick and session in a transfer of the whole member table. The
@@ -44,6 +41,33 @@ enum {
      * knows about half of the changes already, and is not sent these. */
     SESSIONS_NEWS = 32,
     SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
+};
+
+enum callback_state {
+    CALLBACK_OPEN = 0, /* The member was not called yet, and no call is in progress. */
+    CALLBACK_CALLING,  /* A call to the member is in progress. */
+    CALLBACK_WORKS,    /* The member answered at an announced address. */
+    CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
+    /* All calls failed, but the reasons do not show that the addresses are wrong, for example a
+     * busy peer. */
+    CALLBACK_UNKNOWN
+};
+
+/* Results of the test calls of addresses between this peer and the member of one session. Part of
+ * struct link. */
+struct callback_link
+{
+    /* Whether this peer can call the member at its announced addresses. */
+    enum callback_state theirs;
+    /* Whether the member can call this peer, as reported by the member. */
+    enum callback_state ours;
+    /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
+    uint64_t dialled;
+    uint32_t n_calls; /* Number of calls to the member's addresses so far. */
+    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
+    /* If `ours` is CALLBACK_FAILS: reason why the member's last call to this peer failed (enum
+     * node_why). */
+    uint32_t why;
 };
 
 /* One session. Times are node times in microseconds. */
@@ -211,6 +235,16 @@ void sessions_ping(struct sessions *s, const struct link *l, const struct wire_p
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
 /* Handles a HEARD message, the answer to a PROBE. */
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
+/* Handles a CALLBACK message: the member at the other end reports whether it can call this peer. */
+void callback_came(struct sessions *s, const struct link *l, const struct wire_callback *m);
+/* Handles the message REFUSED: the other end of session `l` refuses this peer. */
+void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
+/* Replaces the allow-list by the one in the event NODE_ADMIT and applies it to all members and
+ * sessions. If memory is exhausted, the previous list stays in use. */
+void admit_list(struct sessions *s, const struct node_event *ev);
+/* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
+ * pause are sent again. */
+void failure_detector_continue(struct sessions *s, int64_t pause_us);
 /* Runs the timers of the sessions module. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
 
@@ -238,6 +272,10 @@ void sessions_leave(struct sessions *s);
 void sessions_hello_all(struct sessions *s);
 /* Sends a new HELLO on all sessions. Called when this peer has got, changed or given up its run. */
 void sessions_run_fixed(struct sessions *s);
+/* Merges a member's record, which the other end of session `l` has forwarded, into the member
+ * table. Drops the record if the other end has announced too many new members. A forged record ends
+ * the session. Proof that an older process has this peer's identity ends the node. */
+void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Tells the other end of `l` that this peer's model is final. The message is queued after the last
  * delta. Does nothing if the model is not final. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
@@ -300,7 +338,7 @@ const struct link *sessions_at(const struct sessions *s, size_t slot);
 size_t sessions_slot(const struct sessions *s, const struct link *l);
 /* Returns whether this peer counts as refused by other peers (admit_is_refused()). */
 bool sessions_are_refused(const struct sessions *s);
-/* Returns whether peer `id` has violated the protocol recently (quarantine.h). */
+/* Returns whether peer `id` has violated the protocol recently (quarantine.c). */
 bool sessions_knows_violator(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether this process has had a session with another peer. */
 bool sessions_met_any(const struct sessions *s);
@@ -309,12 +347,50 @@ uint64_t sessions_violations(const struct sessions *s);
 /* Returns the i-th kind of violation, and sets *count to the number of its violations. NULL: there
  * is no i-th kind. */
 const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t *count);
-/* Merges a member's record, which the other end of session `l` has forwarded, into the member
- * table. Drops the record if the other end has announced too many new members. A forged record ends
- * the session. Proof that an older process has this peer's identity ends the node. */
-void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
-/* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
- * pause are sent again. */
-void failure_detector_continue(struct sessions *s, int64_t pause_us);
+
+/* ---- warnings about connections (connection_diagnostics.c) ---- */
+
+/* Capacity of the text of connection_diagnostics_names(), in bytes. */
+enum { CONNECTION_DIAGNOSTICS_NAMES = 100 };
+/* Writes the bootstrap names at which other peers are expected, for example "one:7100, two:7100 and
+ * 3 more". Names of which all addresses belong to this peer are left out. The text may be empty. */
+void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_DIAGNOSTICS_NAMES]);
+/* Returns whether the bootstrap list names other peers, and this process has never had a session
+ * with any peer. */
+bool connection_diagnostics_lonely(const struct sessions *s);
+/* Returns the reason of a failed dial as a clause for a message, such as "no route to the host". */
+const char *connection_diagnostics_why(enum node_why why);
+
+/* ---- rounds that other peers claim (round_quorum.c) ---- */
+
+/* Returns the session of the member with the highest round in this run. Ignores the session with
+ * number `but`, and members whose round count is not credible. NULL: no such session. */
+const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
+
+/* Returns the round of a received model. The sender claims `round`. If `round` is ahead of most
+ * sessions' round by more than lock step allows, returns the round of most sessions instead. */
+uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
+
+/* State for a peer that hears only one neighbour: limits the round count that it believes of the
+ * neighbour. */
+struct round_quorum
+{
+    /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
+    int64_t fastest_us;
+    /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
+     * allows. */
+    int64_t near_us;
+    bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
+    /* While `far` is true: largest round count that the neighbour can have reached. The neighbour
+     * can have got ahead only since near_us, the last time at which it was not too far ahead. */
+    uint64_t most;
+};
+
+/* Records the duration of a job with local steps, in microseconds. */
+void round_quorum_worked(struct round_quorum *b, int64_t took_us);
+/* Called before the schedule reads edge[0..v->n_edges). In lock step, replaces the round count of
+ * each neighbour that claims more than this peer believes. */
+void round_quorum_look(struct round_quorum *b, const struct sessions *s,
+                       const struct schedule_view *v, struct schedule_edge *edge);
 
 #endif

@@ -1,12 +1,9 @@
-/* peer/node/session/sessions_state.h -- state of the sessions module, for the files of this folder.
- *
- * The header also declares the functions by which these files call each other. Other folders
- * include sessions.h (tests/lint_layers.sh).
+/* peer/node/session/sessions_state.h -- state of the sessions module, and the functions by which
+ * the files of this folder call each other. Other folders include sessions.h.
  */
 #ifndef PEER_NODE_SESSION_SESSIONS_STATE_H
 #define PEER_NODE_SESSION_SESSIONS_STATE_H
 
-#include "peer/node/session/quarantine.h"
 #include "peer/node/session/sessions.h"
 
 enum {
@@ -199,6 +196,24 @@ struct seed
     } at[NODE_SEED_ADDRESSES];
 };
 
+/* ---- quarantine.c ---- */
+
+/* Maximum number of violators in the table. If the table is full, a new violator replaces the
+ * oldest one. */
+enum { QUARANTINE_IDS = 64 };
+
+/* The latest violators of the protocol. A struct of zeros is empty. */
+struct quarantine
+{
+    struct
+    {
+        uint8_t id[WIRE_ID_BYTES];
+        /* Start and length of the last quarantine, in microseconds. If for_us is 0, the entry is
+         * free. */
+        int64_t since_us, for_us;
+    } at[QUARANTINE_IDS];
+};
+
 /* ---- the sessions ---- */
 
 /* State of the sessions module. If a comment names a file, only that file writes the fields; all
@@ -360,5 +375,90 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m);
  * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
  * REFUSAL_VALID_US. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+
+/* ---- admit.c ---- */
+
+void admit_close(struct admit *a);
+/* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
+ * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
+bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
+/* Returns whether the sender of record r may use the name in r: no live member that started earlier
+ * has this name. Otherwise sends REFUSED, prints a warning and hangs up. Called after the sender's
+ * run was accepted. */
+bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
+/* Returns whether the observer that has sent a HELLO is admitted. Otherwise sends REFUSED, prints a
+ * warning and hangs up. The HELLO of an observer contains no record. */
+bool admit_observer(struct sessions *s, const struct link *l);
+/* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
+ * not, remembers that the caller prints it now. */
+bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether the allow-list or a certificate admits the member with record r. Used for records
+ * that another member has forwarded. The expiry of a certificate is therefore not checked. */
+bool admit_record(struct sessions *s, const struct record *r);
+/* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit its
+ * current record either. */
+bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether this peer counts as refused: a peer has refused it within REFUSAL_VALID_US, and
+ * no session with another peer has lasted for ADMITTED_US. */
+bool admit_is_refused(const struct admit *a);
+/* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
+ * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
+bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+/* Handles two live members with the same name, given by their records. The member that started
+ * later is refused or, if it is this peer, ends. */
+void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
+/* Ends this peer if it has counted as refused for REFUSED_END_US. The peer stops counting as
+ * refused when a session has lasted for ADMITTED_US, or when no refusal has arrived for
+ * REFUSAL_VALID_US. */
+void admit_tick(struct sessions *s);
+
+/* ---- callback.c ---- */
+
+/* Prepares the check of a member's addresses when a session opens. Must be called before
+ * dial_over(), after which this peer no longer knows which bootstrap address it dialled. */
+void callback_opened(struct sessions *s, struct link *l);
+/* Handles the end of the test call that has the dial number `tag`. `id`: the peer that answered;
+ * NULL: the call failed for the reason `why`. Returns false if the call was not made by
+ * callback.c. */
+bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
+/* Called when a dial fails to a member with which this peer wants a session. Warns if this peer
+ * could never call a live member. */
+void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
+/* Prints the warnings and starts the test calls of members that are due. */
+void callback_tick(struct sessions *s);
+
+/* ---- connection_diagnostics.c ---- */
+
+/* Counts a failed dial (event NODE_DIAL_FAILED). Called before dial_over(). */
+void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
+/* Counts a failure of bootstrap name number `seed`, because it does not resolve. The caller has
+ * printed a warning. */
+void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed);
+/* Handles the end of a session. Counts a failure if this peer dialled the other end, which ended
+ * the session without a HELLO. */
+void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
+/* Handles the first HELLO on a session: clears the failures of the bootstrap name. */
+void connection_diagnostics_met(struct sessions *s, const struct link *l);
+/* Prints the warnings that are due. `has_run`: this peer has a run or prepares one. */
+void connection_diagnostics_tick(struct sessions *s, bool has_run);
+
+/* ---- quarantine.c ---- */
+
+/* Begins a quarantine for peer `id`, which has just violated the protocol. */
+void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+/* Returns whether peer `id` is in the table of violators, even if its quarantine is over. */
+bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether peer `id` is in quarantine now. */
+bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+
+/* ---- round_quorum.c ---- */
+
+/* Returns the largest round count that more than half of the n claims reach. 0 if n is 0. Sorts the
+ * claims. */
+uint64_t round_quorum_most(uint64_t *claim, size_t n);
+
+/* Returns the round count that most sessions have reached now. Sets *n to the number of sessions
+ * considered. */
+uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 
 #endif

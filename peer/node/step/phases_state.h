@@ -3,7 +3,7 @@
 #define PEER_NODE_STEP_PHASES_STATE_H
 
 #include "peer/node/edge/distance_bound.h"
-#include "peer/node/session/round_quorum.h"
+#include "peer/node/session/sessions.h"
 #include "peer/node/step/phases.h"
 #include "peer/node/step/waits.h"
 
