@@ -261,7 +261,8 @@ static inline int64_t lone_clock(void)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
-/* Opens a session with a simulated peer. Returns the number of its link. */
+/* Opens a session with a simulated peer. node_dials: the node has dialled it, with the tag `tag`; 0:
+ * with the tag of no real dial. Returns the number of the link. */
 static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, uint32_t tag)
 {
     int number = (int)w->n_links++;
@@ -274,7 +275,7 @@ static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, ui
                             .link = (uint32_t)number,
                             .up = {.dialled = node_dials,
                                    .version = WIRE_VERSION,
-                                   .tag = tag,
+                                   .tag = node_dials && tag == 0 ? UINT32_MAX : tag,
                                    .local_host = "10.0.1.1",
                                    .remote_host = "10.0.1.2"}};
     memcpy(ev.up.id, a->id, WIRE_ID_BYTES);

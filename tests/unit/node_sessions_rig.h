@@ -145,6 +145,7 @@ static inline const struct link *up(uint8_t who, bool dialled)
     struct node_event ev = {.type = NODE_LINK_UP, .link = ++rig.next_link};
     ev.up.id[0] = who;
     ev.up.dialled = dialled;
+    ev.up.tag = dialled ? 1000 + rig.next_link : 0;
     ev.up.version = WIRE_VERSION;
     sessions_up(rig.s, &ev);
     return sessions_link(rig.s, rig.next_link);

@@ -133,25 +133,15 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 /* Returns whether the warning that peer `id` is refused for the reason `why` was printed within the
  * last ADMIT_WARNING_US. If not, the caller prints it. Stores the time of this refusal. */
-static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], int why, int64_t now_us)
+static bool is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], uint32_t why)
 {
-    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
-        if (a->told[i].until_us > now_us && a->told[i].why == why
-            && env_same_id(a->told[i].id, id)) {
-            a->told[i].last_us = now_us;
-            return true;
-        }
-    uint32_t at = a->next_told++ % ADMIT_TOLD;
-    memcpy(a->told[at].id, id, WIRE_ID_BYTES);
-    a->told[at].why = why;
-    a->told[at].until_us = now_us + ADMIT_WARNING_US;
-    a->told[at].last_us = now_us;
-    return false;
+    int64_t now = s->env->now_us;
+    return recent_add(&s->admit.told, ADMIT_TOLD, id, why, now + ADMIT_WARNING_US, now);
 }
 
 bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    return is_told(&s->admit, id, ADMIT_OTHER_RUN, s->env->now_us);
+    return is_told(s, id, ADMIT_OTHER_RUN);
 }
 
 /* Prints a warning that this peer refuses peer `id`. `other`: the issuer for REFUSED_ISSUER, and
@@ -160,7 +150,7 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
                         enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
 {
     char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
-    if (is_told(&s->admit, id, (int)why, s->env->now_us))
+    if (is_told(s, id, why))
         return;
     MARK_IF(why == REFUSED_UNLISTED, "admit: refuses an unlisted peer");
     MARK_IF(why == REFUSED_EXPIRED, "admit: refuses an expired token");
@@ -319,7 +309,7 @@ bool admit_observer(struct sessions *s, const struct link *l)
     if (is_free(s, l->id) || (m != NULL && !m->refused))
         return true;
     char x[2 * WIRE_ID_BYTES + 1];
-    if (!is_told(&s->admit, l->id, ADMIT_OBSERVER, s->env->now_us))
+    if (!is_told(s, l->id, ADMIT_OBSERVER))
         env_note(s->env, NOTE_WARNING,
                  "refused an observer: its identity %s is not in the members file", hex(l->id, x));
     refuse(s, l, REFUSED_UNLISTED, l->id);
@@ -397,7 +387,7 @@ void admit_list(struct sessions *s, const struct node_event *ev)
     a->n = ev->admit.n;
     a->listed = true;
     a->unix_us = ev->admit.unix_ms * 1000 - s->env->driver_us;
-    memset(a->told, 0, sizeof a->told);
+    a->told = (struct recent){0};
     bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
     if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)
         env_note(s->env, NOTE_WARNING,
@@ -425,10 +415,12 @@ bool admit_is_refused(const struct admit *a)
 
 bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
-    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
-        if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSER_REDIAL_US
-            && a->told[i].why != ADMIT_OTHER_RUN && env_same_id(a->told[i].id, id))
+    for (uint32_t i = 0; i < ADMIT_TOLD; i++) {
+        const struct recent_case *c = &a->told.at[i];
+        if (c->until_us > now_us && now_us - c->last_us < REFUSER_REDIAL_US
+            && c->what != ADMIT_OTHER_RUN && env_same_id(c->id, id))
             return true;
+    }
     return a->refused_us != 0 && now_us - a->last_us < REFUSED_REDIAL_US;
 }
 

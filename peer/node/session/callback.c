@@ -55,28 +55,17 @@ static uint64_t hash_of(const char *address)
 
 static const char remedy[] = "--advertise HOST:PORT, an address that other members can call";
 
-/* Returns whether no warning about member r at this address was printed recently. Remembers the
- * warning that the caller prints now. */
-static bool is_news(struct callback *b, const struct record *r, const char *address)
-{
-    uint64_t hash = rng_hash(r->id, WIRE_ID_BYTES) ^ hash_of(address);
-    uint32_t n = b->n_told < CALLBACK_NAMES ? b->n_told : CALLBACK_NAMES;
-    for (uint32_t i = 0; i < n; i++)
-        if (b->told[i] == hash)
-            return false;
-    b->told[b->n_told++ % CALLBACK_NAMES] = hash;
-    return true;
-}
-
 /* Warns that this peer cannot call a member at an address. After CALLBACK_LINES such warnings, one
  * last line without a member's name is printed. */
 static void tell_theirs(struct sessions *s, const struct record *r, const char *address,
                         enum node_why why)
 {
     struct callback *b = &s->callback;
-    if (!is_news(b, r, address) || b->n_told > CALLBACK_LINES + 1)
+    bool told =
+        recent_add(&b->told, CALLBACK_NAMES, r->id, hash_of(address), INT64_MAX, s->env->now_us);
+    if (told || b->told.n > CALLBACK_LINES + 1)
         return;
-    if (b->n_told == CALLBACK_LINES + 1)
+    if (b->told.n == CALLBACK_LINES + 1)
         env_note(
             s->env, NOTE_WARNING,
             "more members cannot be called at the addresses that they announce: hearsay status "
@@ -101,7 +90,7 @@ static void tell_ours(struct sessions *s)
         last = l->callback.ours == CALLBACK_FAILS ? l : last;
     }
     const struct record *r = last != NULL ? record_of(s, last->id) : NULL;
-    b->tell_us = 0;
+    b->tell.next_us = 0;
     if (r == NULL)
         return;
     enum node_why why = (enum node_why)last->callback.why;
@@ -119,9 +108,7 @@ static void tell_ours(struct sessions *s)
         "no member can call this peer at %s, the address that it announces: %s (reported by %s); "
         "start this peer with %s",
         b->address, connection_diagnostics_why(why), r->name, remedy);
-    b->gap_us = b->gap_us == 0 ? CALLBACK_WARNING_US : 2 * b->gap_us;
-    b->gap_us = b->gap_us < CALLBACK_WARNING_MAX_US ? b->gap_us : CALLBACK_WARNING_MAX_US;
-    b->tell_us = s->env->now_us + b->gap_us;
+    backoff_wait(&b->tell, CALLBACK_WARNING_US, CALLBACK_WARNING_MAX_US, s->env->now_us);
 }
 
 /* ---- Results ------------------------------------------------------------ */
@@ -209,10 +196,10 @@ void callback_came(struct sessions *s, const struct link *link, const struct wir
         return;
     l->why = m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
-    if (b->tell_us == 0)
+    if (b->tell.next_us == 0)
         /* The warning that this peer cannot be called is delayed, so that it also covers the
          * results of other members. */
-        b->tell_us = s->env->now_us + CALLBACK_COLLECT_US;
+        b->tell.next_us = s->env->now_us + CALLBACK_COLLECT_US;
 }
 
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
@@ -297,6 +284,6 @@ void callback_tick(struct sessions *s)
         if (l != NULL)
             call(s, l, i);
     }
-    if (b->tell_us != 0 && s->env->now_us >= b->tell_us)
+    if (b->tell.next_us != 0 && s->env->now_us >= b->tell.next_us)
         tell_ours(s);
 }

@@ -90,10 +90,9 @@ static bool self_only(const struct seed *d)
 /* The entry of a name without failures is zero. */
 static void entry_check(const struct connection_diagnostics_entry *e, int64_t now_us)
 {
-    assert(e->n > 0 || (e->gap_us == 0 && e->tell_us == 0 && e->since_us == 0));
-    assert(e->gap_us == 0
-           || (e->gap_us >= CONNECTION_WARNING_US && e->gap_us <= CONNECTION_WARNING_MAX_US));
-    assert(e->since_us <= now_us && e->tell_us <= now_us + e->gap_us);
+    assert(e->n > 0 || (e->tell.gap_us == 0 && e->tell.next_us == 0 && e->since_us == 0));
+    backoff_check(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US);
+    assert(e->since_us <= now_us && e->tell.next_us <= now_us + e->tell.gap_us);
 }
 
 /* ---- Events ----------------------------------------------------------- */
@@ -129,8 +128,8 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
     note_failure(s, seed, NODE_WHY_UNRESOLVED);
     if (e->n > 1)
         return;
-    e->gap_us = CONNECTION_WARNING_US;
-    e->tell_us = s->env->now_us + CONNECTION_WARNING_US;
+    e->tell.gap_us = 0;
+    backoff_wait(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, s->env->now_us);
 }
 
 /* Counts a failure if the peer ended the session at once. If there is another session with the same
@@ -164,7 +163,7 @@ static bool due(const struct sessions *s, uint32_t i)
     const struct connection_diagnostics_entry *e = &s->seek.at[i];
     const struct connection_diagnostics *k = &s->seek;
     int64_t now = s->env->now_us;
-    if (e->n == 0 || now < e->tell_us || self_only(&s->seeds[i]))
+    if (e->n == 0 || now < e->tell.next_us || self_only(&s->seeds[i]))
         return false;
     if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
         /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
@@ -228,9 +227,7 @@ static void tell_all(struct sessions *s, enum node_why why)
         add_name(names, sizeof names, s->seeds[i].name, n++);
         tries = e->n > tries ? e->n : tries;
         since_us = e->since_us < since_us ? e->since_us : since_us;
-        e->gap_us = e->gap_us == 0 ? CONNECTION_WARNING_US : 2 * e->gap_us;
-        e->gap_us = e->gap_us < CONNECTION_WARNING_MAX_US ? e->gap_us : CONNECTION_WARNING_MAX_US;
-        e->tell_us = s->env->now_us + e->gap_us;
+        backoff_wait(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, s->env->now_us);
         entry_check(e, s->env->now_us);
         if (why == NODE_WHY_VERSION)
             tell_version(s, i);
@@ -252,17 +249,14 @@ static void tell_no_run(struct sessions *s, bool has_run)
     int64_t now = s->env->now_us;
     for (size_t i = 0; i < s->n_links; i++)
         n += link_talks(&s->links[i]);
-    if (has_run || n == 0 || k->run_gap_us == 0) {
-        k->run_us = now + CONNECTION_US;
-        k->run_gap_us = CONNECTION_WARNING_US;
-    } else if (now >= k->run_us) {
+    if (has_run || n == 0 || k->no_run.next_us == 0) {
+        k->no_run = (struct backoff){.next_us = now + CONNECTION_US};
+    } else if (now >= k->no_run.next_us) {
         env_note(s->env, NOTE_WARNING,
                  "still no run: none of the %u connected peer%s has one; start one peer with "
                  "options of the run, such as --rounds or --model",
                  (unsigned)n, number_plural(n));
-        k->run_us = now + k->run_gap_us;
-        k->run_gap_us = 2 * k->run_gap_us < CONNECTION_WARNING_MAX_US ? 2 * k->run_gap_us
-                                                                      : CONNECTION_WARNING_MAX_US;
+        backoff_wait(&k->no_run, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, now);
     }
 }
 

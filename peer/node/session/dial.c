@@ -37,40 +37,35 @@ void dial_address(struct sessions *s, const char *address, uint32_t *tag)
 
 void dial_check_contact(const struct sessions *s, const struct contact *c)
 {
-    const struct redial *r = &c->redial;
     int64_t now = s->env->now_us;
     assert(c->wanted || c->watched);
-    assert(!r->busy || r->tag != 0);
-    assert(r->backoff_us == 0
-           || (r->backoff_us >= REDIAL_MIN_US && r->backoff_us <= REDIAL_MAX_US));
-    assert(c->spare_us >= REFUTED_US && c->spare_us <= REFUTED_MAX_US);
-    assert(c->spared_us <= now + REFUTED_MAX_US && c->asked_us <= now);
+    backoff_check(&c->redial, REDIAL_MIN_US, REDIAL_MAX_US);
+    backoff_check(&c->spared, REFUTED_US, REFUTED_MAX_US);
+    assert(c->spared.next_us <= now + REFUTED_MAX_US && c->asked_us <= now);
     /* watch() sets the time of a new contact up to MONITOR_GRACE_US ahead. */
     assert(c->heard_us <= now + MONITOR_GRACE_US);
 }
 
 /* Ends a dial that failed, and doubles the back-off up to most_us. */
-static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
+static void wait_longer(struct sessions *s, struct contact *c, int64_t most_us)
 {
-    r->busy = false;
-    r->backoff_us = r->backoff_us == 0 ? REDIAL_MIN_US : 2 * r->backoff_us;
-    if (r->backoff_us > most_us)
-        r->backoff_us = most_us;
-    r->next_us = s->env->now_us + env_jitter(s->env, r->backoff_us);
+    c->tag = 0;
+    c->redial.next_us =
+        s->env->now_us + env_jitter(s->env, backoff_grow(&c->redial, REDIAL_MIN_US, most_us));
 }
 
 /* A member that was heard recently is dialled more often, because its process may be restarting. */
 static void dial_failed(struct sessions *s, struct contact *c)
 {
     bool recent = c->met && s->env->now_us - c->heard_us < RESTARTING_US;
-    wait_longer(s, &c->redial, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
+    wait_longer(s, c, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
 }
 
 /* ---- bootstrap ---- */
 
 void dial_start(struct sessions *s)
 {
-    assert(s->n_contacts == 0 && !s->dead.busy);
+    assert(s->n_contacts == 0 && s->dead_tag == 0);
     s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         s->seeds[i].next_us = s->env->now_us;
@@ -107,15 +102,12 @@ static bool own_address(const struct sessions *s, const char *address)
 void dial_dropped(struct sessions *s, const struct record *r)
 {
     uint32_t tag;
-    if (s->env->now_us - s->dropped_us >= DIAL_DROPPED_US) {
-        s->dropped_us = s->env->now_us;
-        s->n_dropped = 0;
-    }
-    if (s->n_dropped == DROPPED_MAX || s->env->fx->n_dials == NODE_DIALS_MAX || r->n_addresses == 0
+    if (!quota_left(&s->dropped, DROPPED_MAX, DIAL_DROPPED_US, s->env->now_us)
+        || s->env->fx->n_dials == NODE_DIALS_MAX || r->n_addresses == 0
         || known_address(s, r->address[0]) || !members_rejected(s->env->members, r))
         return;
     MARK("dial: a dropped member may be alive");
-    s->n_dropped++;
+    s->dropped.n++;
     dial_address(s, r->address[0], &tag);
 }
 
@@ -197,28 +189,29 @@ static bool count_refusal(struct sessions *s, const uint8_t *id, enum node_why w
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
-    if (s->dead.busy && s->dead.tag == tag)
+    assert(tag != 0);
+    if (s->dead_tag == tag) {
+        s->dead_tag = 0;
         count_refusal(s, id, why);
+    }
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
                 s->seeds[i].at[k].busy = false;
                 s->seeds[i].at[k].self |= self;
             }
-    if (s->dead.busy && s->dead.tag == tag)
-        s->dead.busy = false;
     for (size_t i = 0; i < s->n_contacts; i++) {
-        struct redial *r = &s->contacts[i].redial;
-        if (!r->busy || r->tag != tag)
+        struct contact *c = &s->contacts[i];
+        if (c->tag != tag)
             continue;
-        r->busy = false;
+        c->tag = 0;
         bool refused = count_refusal(s, id, why);
-        s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
-        if (id != NULL && env_same_id(id, s->contacts[i].id))
+        c->refusals = refused ? c->refusals + 1 : 0;
+        if (id != NULL && env_same_id(id, c->id))
             continue;
-        dial_failed(s, &s->contacts[i]);
-        dial_check_contact(s, &s->contacts[i]);
-        callback_in_vain(s, &s->contacts[i], id != NULL ? NODE_WHY_OTHER : why);
+        dial_failed(s, c);
+        dial_check_contact(s, c);
+        callback_in_vain(s, c, id != NULL ? NODE_WHY_OTHER : why);
     }
 }
 
@@ -267,7 +260,7 @@ struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
         s->cap_contacts = cap;
     }
     struct contact *c = &s->contacts[s->n_contacts++];
-    *c = (struct contact){.heard_us = s->env->now_us, .spare_us = REFUTED_US};
+    *c = (struct contact){.heard_us = s->env->now_us};
     memcpy(c->id, id, WIRE_ID_BYTES);
     return c;
 }
@@ -312,7 +305,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
 {
     struct contact *c = dial_contact(s, id);
     const struct member *m = members_find(s->env->members, id);
-    if (c == NULL || c->redial.busy || s->env->now_us < c->redial.next_us || m == NULL
+    if (c == NULL || c->tag != 0 || s->env->now_us < c->redial.next_us || m == NULL
         || m->record->n_addresses == 0 || s->env->fx->n_dials == NODE_DIALS_MAX || in_touch(s, id)
         || quarantine_holds(&s->quarantine, id, s->env->now_us)
         || admit_must_wait(&s->admit, id, s->env->now_us))
@@ -322,8 +315,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
     bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;
     if (!low && s->env->now_us < lost_us + DIAL_YIELD_US)
         return;
-    c->redial.busy = true;
-    dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
+    dial_address(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->tag);
     dial_check_contact(s, c);
 }
 
@@ -338,7 +330,7 @@ void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
     if (c != NULL)
-        c->redial.backoff_us = 0;
+        c->redial.gap_us = 0;
 }
 
 void dial_in_vain(struct sessions *s, const struct link *l)
@@ -348,8 +340,8 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     if (c == NULL || in_touch(s, l->id))
         return;
     if (l->violated)
-        c->redial.backoff_us = REDIAL_MAX_US;
-    wait_longer(s, &c->redial, REDIAL_MAX_US);
+        c->redial.gap_us = REDIAL_MAX_US;
+    wait_longer(s, c, REDIAL_MAX_US);
     dial_check_contact(s, c);
 }
 
@@ -360,7 +352,7 @@ void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);
     bool alone = s->away != SESSIONS_THERE || !sessions_any(s);
-    if (s->dead.busy || count < 2
+    if (s->dead_tag != 0 || count < 2
         || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_REDIAL_ALONE_US : 0))
         return;
     s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
@@ -371,10 +363,9 @@ void dial_tick_dead(struct sessions *s)
         if (!due || s->env->fx->n_dials == NODE_DIALS_MAX)
             continue;
         size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
-        s->dead.busy = true;
         if (alone)
             s->next_dead = (first + i + 1) % count;
-        dial_address(s, m->record->address[k], &s->dead.tag);
+        dial_address(s, m->record->address[k], &s->dead_tag);
         return;
     }
 }

@@ -178,7 +178,7 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)
 {
     MARK("failure_detector: accuses");
-    assert(!c->accused && c->asked_us != 0 && c->spared_us <= s->env->now_us);
+    assert(!c->accused && c->asked_us != 0 && c->spared.next_us <= s->env->now_us);
     c->accused_incarnation = m->record->incarnation;
     c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
@@ -202,10 +202,10 @@ static void listen(struct sessions *s, struct contact *c)
         return;
     if (!c->wanted && l->heard_us - l->up_us > REDIAL_RESET_US)
         /* The session lasted long enough, so the next redial is not delayed. */
-        c->redial.backoff_us = 0;
+        c->redial.gap_us = 0;
     c->met = true;
     c->accused = false;
-    c->spare_us = REFUTED_US;
+    c->spared.gap_us = 0;
     if (l->heard_us > c->heard_us)
         c->heard_us = l->heard_us;
 }
@@ -219,8 +219,7 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
         return;
     c->accused = false;
     MARK("failure_detector: an accusation was refuted");
-    c->spared_us = s->env->now_us + c->spare_us;
-    c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
+    backoff_wait(&c->spared, REFUTED_US, REFUTED_MAX_US, s->env->now_us);
 }
 
 /* Called when this peer refuses a session with a member, or a member refuses one with this peer.
@@ -236,8 +235,8 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
     c->asked_us = 0;
     c->refusals = 0;
     MARK("failure_detector: spares a peer after a refusal");
-    if (c->spared_us < s->env->now_us + REFUSAL_VALID_US)
-        c->spared_us = s->env->now_us + REFUSAL_VALID_US;
+    if (c->spared.next_us < s->env->now_us + REFUSAL_VALID_US)
+        c->spared.next_us = s->env->now_us + REFUSAL_VALID_US;
     dial_check_contact(s, c);
 }
 
@@ -250,7 +249,7 @@ static void judge(struct sessions *s, struct contact *c, const struct member *m)
     bool suspect = refuses || silent_us > SILENT_US - PROBE_US;
     if (!suspect)
         c->asked_us = 0;
-    if (!suspect || c->accused || now < c->spared_us)
+    if (!suspect || c->accused || now < c->spared.next_us)
         return;
     if (c->asked_us == 0)
         ask(s, c);

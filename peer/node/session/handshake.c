@@ -159,12 +159,10 @@ void handshake_tick(struct sessions *s)
  * peer, and counts the announcement. */
 static bool may_introduce(struct sessions *s, struct link *l)
 {
-    if (s->env->now_us - l->new_us >= NEW_MEMBERS_US) {
-        l->new_us = s->env->now_us;
-        l->n_new = 0;
-    }
-    if (l->n_new++ < NEW_MAX)
+    if (quota_left(&l->new_members, NEW_MAX, NEW_MEMBERS_US, s->env->now_us)) {
+        l->new_members.n++;
         return true;
+    }
     if (!l->told_new)
         env_note(s->env, NOTE_WARNING,
                  "peer %02x%02x%02x%02x announces more than %d new members in a minute: further "

@@ -21,19 +21,25 @@
  * freed. */
 static size_t find(const struct quarantine *q, const uint8_t *id)
 {
-    for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].for_us != 0; i++)
+    for (size_t i = 0; i < QUARANTINE_IDS && q->at[i].last.gap_us != 0; i++)
         if (memcmp(q->at[i].id, id, WIRE_ID_BYTES) == 0)
             return i;
     return QUARANTINE_IDS;
+}
+
+/* Returns the time of the last violation. */
+static int64_t since_us(const struct quarantine *q, size_t i)
+{
+    return q->at[i].last.next_us - q->at[i].last.gap_us;
 }
 
 static size_t oldest(const struct quarantine *q)
 {
     size_t best = 0;
     for (size_t i = 0; i < QUARANTINE_IDS; i++) {
-        if (q->at[i].for_us == 0)
+        if (q->at[i].last.gap_us == 0)
             return i;
-        if (q->at[i].since_us < q->at[best].since_us)
+        if (since_us(q, i) < since_us(q, best))
             best = i;
     }
     return best;
@@ -44,11 +50,11 @@ static void quarantine_check(const struct quarantine *q, int64_t now_us)
 {
     bool used = true;
     for (size_t i = 0; i < QUARANTINE_IDS; i++) {
-        int64_t for_us = q->at[i].for_us;
-        assert(used || for_us == 0); /* find() stops at the first free entry. */
-        used = for_us != 0;
-        assert(!used || (for_us >= QUARANTINE_US && for_us <= QUARANTINE_MAX_US));
-        assert(q->at[i].since_us <= now_us);
+        const struct backoff *last = &q->at[i].last;
+        assert(used || last->gap_us == 0); /* find() stops at the first free entry. */
+        used = last->gap_us != 0;
+        backoff_check(last, QUARANTINE_US, QUARANTINE_MAX_US);
+        assert(since_us(q, i) <= now_us);
     }
 }
 
@@ -57,13 +63,13 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     size_t i = find(q, id);
     bool known = i < QUARANTINE_IDS;
     i = known ? i : oldest(q);
-    bool again = known && now_us - q->at[i].since_us - q->at[i].for_us < QUARANTINE_FORGIVEN_US;
+    struct backoff *last = &q->at[i].last;
+    bool again = known && now_us - last->next_us < QUARANTINE_FORGIVEN_US;
     MARK_IF(!again, "quarantine: first violation");
     MARK_IF(again, "quarantine: repeated violation");
-    int64_t twice_us = 2 * q->at[i].for_us;
-    int64_t longer_us = twice_us < QUARANTINE_MAX_US ? twice_us : QUARANTINE_MAX_US;
-    q->at[i].for_us = again ? longer_us : QUARANTINE_US;
-    q->at[i].since_us = now_us;
+    if (!again)
+        last->gap_us = 0;
+    backoff_wait(last, QUARANTINE_US, QUARANTINE_MAX_US, now_us);
     memcpy(q->at[i].id, id, WIRE_ID_BYTES);
     quarantine_check(q, now_us);
     assert(quarantine_holds(q, id, now_us));
@@ -77,5 +83,5 @@ bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     size_t i = find(q, id);
-    return i < QUARANTINE_IDS && now_us - q->at[i].since_us < q->at[i].for_us;
+    return i < QUARANTINE_IDS && now_us < q->at[i].last.next_us;
 }

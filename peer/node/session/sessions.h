@@ -31,6 +31,7 @@
 #define PEER_NODE_SESSION_SESSIONS_H
 
 #include "peer/node/env.h"
+#include "peer/node/session/limits.h"
 
 enum {
     /* Maximum number of records per tick and session in a transfer of the whole member table. The
@@ -101,10 +102,8 @@ struct link
     bool telling, asked;
     /* Position of the next member to send in a transfer of the member table (members_tell()). */
     size_t told;
-    uint32_t n_new; /* Number of unknown members that the other end announced since new_us. */
-    /* Start of the minute in which n_new counts announced members, in microseconds. */
-    int64_t new_us;
-    bool told_new; /* True: the warning about too many new members was printed. */
+    struct quota new_members; /* Unknown members that the other end announced in a minute. */
+    bool told_new;            /* True: the warning about too many new members was printed. */
     /* Last time that the other end sent a record that has this peer's identity and was signed by
      * another process. 0: never. Written by handshake.c. */
     int64_t other_us;

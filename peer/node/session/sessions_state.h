@@ -4,6 +4,7 @@
 #ifndef PEER_NODE_SESSION_SESSIONS_STATE_H
 #define PEER_NODE_SESSION_SESSIONS_STATE_H
 
+#include "peer/node/session/limits.h"
 #include "peer/node/session/sessions.h"
 
 enum {
@@ -15,13 +16,12 @@ enum {
 
 enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Value of told[].why (reason of a printed refusal) for a peer of another run. sessions.c
-     * refuses such a peer. Its entry in told[] only limits how often the warning is printed. */
-    ADMIT_OTHER_RUN = -1,
-    /* Value of told[].why (reason of a printed refusal) for an observer. A peer that is about to
-     * join first asks for the run as an observer. The warning about the observer contains no name.
-     * With a reason of its own it does not suppress the later warning about the member. */
-    ADMIT_OBSERVER = -2
+    /* Further values of admit.told.at[].what, besides enum wire_refusal. ADMIT_OTHER_RUN: sessions.c
+     * refuses a peer of another run, and this entry only limits its warning. ADMIT_OBSERVER: the
+     * warning about an observer contains no name. With a value of its own it does not suppress the
+     * warning about the same peer when it joins. */
+    ADMIT_OTHER_RUN = REFUSED_NAME + 1,
+    ADMIT_OBSERVER
 };
 
 /* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
@@ -35,16 +35,8 @@ struct admit
     /* Wall clock (microseconds since 1970) minus the driver's clock, when the allow-list arrived.
      * The driver's clock does not stop during pauses. */
     int64_t unix_us;
-    struct
-    {
-        uint8_t id[WIRE_ID_BYTES]; /* Identity of the refused peer. */
-        /* Earliest time at which the warning about the refused peer is printed again. */
-        int64_t until_us;
-        int64_t last_us; /* Time of the last refusal of the peer `id`. */
-        int why;         /* Reason: an enum wire_refusal, ADMIT_OTHER_RUN or ADMIT_OBSERVER. */
-    } told[ADMIT_TOLD];  /* Recent refusals by this peer. */
-    /* Number of refusals stored so far. The next one is stored at told[next_told % ADMIT_TOLD]. */
-    uint32_t next_told;
+    /* Recent refusals by this peer. recent_case.what: the reason. */
+    struct recent told;
 
     /* Times of the first and of the last refusal of this peer by other peers. If refused_us is 0,
      * this peer does not count as refused: no peer has refused it, a session has lasted for
@@ -76,18 +68,12 @@ struct callback
         uint32_t tag, link;
         char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
     } call[CALLBACK_CALLS];
-    /* The latest warnings about failed calls. Each entry is a hash of the member and its
-     * address. */
-    uint64_t told[CALLBACK_NAMES];
-    /* Number of warnings about failed calls so far. told[] contains the latest CALLBACK_NAMES of
-     * them. */
-    uint32_t n_told;
+    /* The latest warnings about failed calls. recent_case.what: hash of the address. */
+    struct recent told;
     /* Announced address of this peer at which the latest failed call of a member was made. */
     char address[WIRE_ADDRESS_MAX + 1];
-    /* tell_us: time of the next warning that members cannot call this peer; 0: none is planned.
-     * gap_us: interval that ends at tell_us; 0: no such warning has been printed. In
-     * microseconds. */
-    int64_t tell_us, gap_us;
+    /* The warning that members cannot call this peer. next_us is 0 if none is planned. */
+    struct backoff tell;
 };
 
 /* ---- connection_diagnostics.c ---- */
@@ -105,11 +91,7 @@ struct connection_diagnostics_entry
     /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
      * supports. */
     uint32_t least, most;
-    /* Earliest time of the next warning about this bootstrap name, in microseconds. */
-    int64_t tell_us;
-    /* Interval after the last warning about the bootstrap name, in microseconds. 0: no warning was
-     * printed. */
-    int64_t gap_us;
+    struct backoff tell; /* Warnings about this bootstrap name. */
 };
 
 /* Warnings about failed dials to bootstrap names. Part of struct sessions. */
@@ -124,23 +106,10 @@ struct connection_diagnostics
     /* Time at which the last session ended or, before the first session, of the process start, in
      * microseconds. 0: there is a session. */
     int64_t alone_us;
-    /* Time of the next warning that no connected peer has a run, and the interval after it, in
-     * microseconds. */
-    int64_t run_us, run_gap_us;
+    struct backoff no_run; /* Warnings that no connected peer has a run. */
 };
 
 /* ---- dial.c ---- */
-
-/* Repeated dials to one destination, with exponential back-off. Times are node times in
- * microseconds. */
-struct redial
-{
-    bool busy;    /* True: a dial is in progress. */
-    uint32_t tag; /* Tag of the dial in progress. */
-    /* next_us: earliest time of the next dial. backoff_us: current interval between two dials; 0:
-     * no dial has failed yet. */
-    int64_t next_us, backoff_us;
-};
 
 /* A member with which this peer wants a session. */
 struct contact
@@ -149,7 +118,8 @@ struct contact
     /* wanted: an edge, a state transfer or a resume needs the session. watched: the failure
      * detector monitors the member. A contact with neither is removed. */
     bool wanted, watched;
-    struct redial redial;
+    uint32_t tag; /* Tag of the dial in progress. 0: none. */
+    struct backoff redial;
     /* Number of dials made so far. The next dial goes to the address with the index next_address
      * modulo the number of addresses in the member's record. */
     uint32_t next_address;
@@ -171,10 +141,9 @@ struct contact
     /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
     bool accused;
     uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
-    int64_t spared_us;            /* Time before which this peer does not accuse the member. */
-    /* Time for which the member is not accused again after its next refutation, in microseconds.
-     * Doubles with each refutation, from REFUTED_US to REFUTED_MAX_US. */
-    int64_t spare_us;
+    /* The member is not accused before spared.next_us. The interval doubles with each refutation,
+     * from REFUTED_US to REFUTED_MAX_US. */
+    struct backoff spared;
 };
 
 /* A name of the bootstrap list, its addresses and the dials to them. */
@@ -208,9 +177,8 @@ struct quarantine
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        /* Start and length of the last quarantine, in microseconds. If for_us is 0, the entry is
-         * free. */
-        int64_t since_us, for_us;
+        /* The quarantine lasts until last.next_us. If last.gap_us is 0, the entry is free. */
+        struct backoff last;
     } at[QUARANTINE_IDS];
 };
 
@@ -255,17 +223,13 @@ struct sessions
     struct contact *contacts;
     /* Used and allocated length of contacts[]. */
     size_t n_contacts, cap_contacts;
-    /* Dial to one of the dead members. Only busy and tag are used. */
-    struct redial dead;
+    uint32_t dead_tag;      /* Tag of the dial in progress to a dead member. 0: none. */
     int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
     /* Index in the member table at which the search for the next dead member begins, when dead
      * members are dialled in turn. */
     size_t next_dead;
-    /* Start of the current interval of DIAL_DROPPED_US, and number of dropped members dialled in
-     * it. */
-    int64_t dropped_us;
-    uint32_t n_dropped;
-    uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
+    struct quota dropped; /* Dials to dropped members in the interval DIAL_DROPPED_US. */
+    uint32_t next_tag;    /* Tag of the last dial. Tags are counted up from 1. */
 
     /* Number of consecutive dials to members that were refused. Reset to 0 by the next dial that
      * succeeds or fails for another reason, and by a new session (failure_detector.c). */
