@@ -335,8 +335,9 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
 {
     struct wire_message m;
     bool readable = wire_read(p, len, &n->env.commons->batch, &m);
-    bool in_turn = l->observer ? handler_of[m.type].observers_too
-                               : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
+    bool in_turn = l->role == LINK_OBSERVER
+                       ? handler_of[m.type].observers_too
+                       : l->role != LINK_NEW || m.type == WIRE_HELLO || m.type == WIRE_NONE;
     if (!in_turn)
         sessions_violation(n->sessions, l, "message in the wrong phase");
     else if (!readable)

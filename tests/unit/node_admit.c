@@ -64,7 +64,7 @@ static enum member_state state_of(uint8_t who)
 static void assert_refused(const struct link *l, enum wire_refusal why)
 {
     struct wire_message m;
-    assert_true(l->doomed);
+    assert_non_null(l->hung_up);
     assert_true(sent(l->number, WIRE_REFUSED, &m));
     assert_int_equal(m.refused.why, why);
     assert_string_equal(m.refused.name, "ours");
@@ -78,7 +78,7 @@ static void test_without_a_list(void **state)
     begin();
     const struct link *l = up(STRANGER, false);
     hello(l, 1);
-    assert_false(l->doomed);
+    assert_null(l->hung_up);
     assert_int_equal(state_of(STRANGER), MEMBER_ALIVE);
     end();
 }
@@ -89,7 +89,7 @@ static void test_listed_or_not(void **state)
     begin_listed((uint8_t[]){LOW, OURS, HIGH, 0});
     const struct link *low = up(LOW, false), *other = up(STRANGER, false);
     hello(low, 1);
-    assert_false(low->doomed);
+    assert_null(low->hung_up);
     assert_int_equal(rig.fx.n_notes, 0);
     hello(other, 1);
     assert_refused(other, REFUSED_UNLISTED);
@@ -137,7 +137,7 @@ static void test_certificates(void **state)
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         if (cases[i].why < 0)
-            assert_false(l->doomed);
+            assert_null(l->hung_up);
         else
             assert_refused(l, (enum wire_refusal)cases[i].why);
         assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
@@ -154,11 +154,11 @@ static void test_certificates(void **state)
         if (cases[i].late) {
             l = up(STRANGER, false);
             hello_with(l, &r);
-            assert_false(l->doomed);
+            assert_null(l->hung_up);
             r.certificate.presented[0] = 1; /* The peer is refused when its certificate changes. */
             l = up(STRANGER, false);
             hello_with(l, &r);
-            assert_true(l->doomed);
+            assert_non_null(l->hung_up);
         }
         end();
     }
@@ -192,16 +192,16 @@ static void test_revocation(void **state)
     /* The token has expired, but the peer that used it remains a member. */
     step_at(rig.env.now_us + 100 * SECOND);
     list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
-    assert_false(low->doomed || high->doomed || guest->doomed);
+    assert_false(low->hung_up != NULL || high->hung_up != NULL || guest->hung_up != NULL);
     assert_int_equal(rig.fx.n_notes, 0);
     list((uint8_t[]){LOW, ISSUER, OURS, 0});
     assert_refused(high, REFUSED_UNLISTED);
     assert_int_equal(rig.fx.n_notes, 1);
-    assert_false(low->doomed || guest->doomed);
+    assert_false(low->hung_up != NULL || guest->hung_up != NULL);
     step_at(rig.env.now_us);
     list((uint8_t[]){LOW, OURS, 0});
     assert_refused(guest, REFUSED_ISSUER);
-    assert_false(low->doomed);
+    assert_null(low->hung_up);
     assert_int_equal(rig.fx.n_notes, 1);
     step_at(rig.env.now_us);
     list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
@@ -242,7 +242,7 @@ static void test_observers(void **state)
     begin_listed((uint8_t[]){LOW, OURS, 0});
     const struct link *low = up(LOW, false), *other = up(STRANGER, false);
     observe(low);
-    assert_false(low->doomed);
+    assert_null(low->hung_up);
     assert_true(sent(low->number, WIRE_MEMBERS, &m));
     observe(other);
     assert_refused(other, REFUSED_UNLISTED);
@@ -281,7 +281,7 @@ static void test_taken_name(void **state)
         struct record r = named(STRANGER, "peer-9", k == 3 ? 0 : 1);
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
-        assert_int_equal(l->doomed, k == 0);
+        assert_int_equal(l->hung_up != NULL, k == 0);
         if (k == 0) {
             assert_refused(l, REFUSED_NAME);
             assert_true(sent(l->number, WIRE_REFUSED, &m) && m.refused.other[0] == HIGH);
@@ -304,7 +304,7 @@ static void test_own_name(void **state)
         struct record r = named(STRANGER, "ours", later ? 2 : 0);
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
-        assert_int_equal(l->doomed, later);
+        assert_int_equal(l->hung_up != NULL, later);
         end();
     }
 }
@@ -322,7 +322,7 @@ static void test_age_of_a_copied_identity(void **state)
         r.age_ms = later ? 4000 : 5000;
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
-        assert_int_equal(l->doomed, later);
+        assert_int_equal(l->hung_up != NULL, later);
         end();
     }
 }
@@ -386,7 +386,7 @@ static void test_being_refused(void **state)
                 const struct link *l = up(HIGH, true);
                 hello(l, 1);
                 admit_refused(rig.s, l, &no);
-                assert_true(l->doomed);
+                assert_non_null(l->hung_up);
                 down(l);
             }
             sessions_tick(rig.s);

@@ -27,7 +27,7 @@ static const char *call_to(const struct lone *w, uint32_t who, uint32_t *tag)
 {
     const struct callback *b = &w->node->sessions->callback;
     for (uint32_t i = 0; i < CALLBACK_CALLS; i++)
-        if (b->call[i].busy && b->call[i].link == (uint32_t)w->actor[who].link) {
+        if (b->call[i].tag != 0 && b->call[i].link == (uint32_t)w->actor[who].link) {
             *tag = b->call[i].tag;
             return b->call[i].address;
         }

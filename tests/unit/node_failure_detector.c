@@ -119,7 +119,7 @@ static void refusal(bool theirs)
         admit_refused(rig.s, low, &(struct wire_refused){.why = REFUSED_NAME});
     else
         sessions_hello(rig.s, low, &h);
-    assert_true(low->doomed);
+    assert_non_null(low->hung_up);
     down(low);
 }
 

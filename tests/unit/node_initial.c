@@ -72,7 +72,7 @@ static void test_answer_after_the_model_was_refused(void **state)
     assert_non_null(in);
     struct link *l = &sessions->links[0];
     sessions->n_links = 1;
-    *l = (struct link){.used = true, .hello = true, .same_run = true, .number = 1, .id = {9}};
+    *l = (struct link){.used = true, .role = LINK_PEER, .same_run = true, .number = 1, .id = {9}};
     struct wire_model m = {.round = WIRE_ROUND_INITIAL,
                            .payload = {(const uint8_t *)wrong, sizeof wrong}};
     step_after(0);

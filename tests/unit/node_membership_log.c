@@ -90,7 +90,7 @@ static void test_since_when(void **state)
     rig_open(&r, 1);
     struct link *l = &r.sessions.links[0];
     r.sessions.n_links = 1;
-    *l = (struct link){.used = true, .hello = true, .heard_us = SECOND};
+    *l = (struct link){.used = true, .role = LINK_PEER, .heard_us = SECOND};
     memcpy(l->id, id_of(1), WIRE_ID_BYTES);
     members_accuse(r.env.members, id_of(1), 5 * SECOND);
     look(&r, 5 * SECOND);
@@ -108,7 +108,8 @@ static void test_many(void **state)
     rig_open(&r, 20);
     r.sessions.n_links = 1;
     /* The node's only session is with a member, which reports that others are silent. */
-    r.sessions.links[0].used = r.sessions.links[0].hello = true;
+    r.sessions.links[0].used = true;
+    r.sessions.links[0].role = LINK_PEER;
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
     look(&r, 2 * SECOND);

@@ -20,8 +20,8 @@ static void test_crossed_sessions(void **state)
         /* True: the node has the smaller id, so the session that it dialled is kept. */
         bool keep_ours = who == HIGH;
         const struct link *kept = first_is_ours == keep_ours ? first : second;
-        assert_true(first->doomed != second->doomed);
-        assert_false(kept->doomed);
+        assert_true((first->hung_up != NULL) != (second->hung_up != NULL));
+        assert_null(kept->hung_up);
         assert_ptr_equal(sessions_to(rig.s, kept->id), kept);
         assert_int_equal(rig.n_lost, kept == second);
         end();
@@ -48,11 +48,11 @@ static void test_second_session(void **state)
             assert_null(second);
             assert_int_equal(rig.fx.n_sends, n_sends);
             assert_int_equal(rig.fx.n_hangups, 1);
-            assert_false(first->doomed);
+            assert_null(first->hung_up);
         } else {
             hello(second, 1);
-            assert_int_equal(first->doomed, first->hello);
-            assert_false(second->doomed);
+            assert_int_equal(first->hung_up != NULL, first->role != LINK_NEW);
+            assert_null(second->hung_up);
         }
         end();
     }
@@ -78,12 +78,12 @@ static void test_two_processes_of_one_identity(void **state)
     const struct link *older = up(LOW, false), *newer = up(LOW, false);
     hello_of(older, 1, 10);
     hello_of(newer, 2, 20);
-    assert_true(older->doomed && !newer->doomed);
+    assert_true(older->hung_up != NULL && newer->hung_up == NULL);
     assert_true(sent(older->number, WIRE_MEMBERS, &m));
     step_at(rig.env.now_us);
     const struct link *again = up(LOW, false);
     hello_of(again, 1, 10);
-    assert_true(again->doomed && !newer->doomed);
+    assert_true(again->hung_up != NULL && newer->hung_up == NULL);
     assert_true(sent(again->number, WIRE_MEMBERS, &m));
     assert_int_equal(m.members.n_records, 1);
     assert_int_equal(m.members.records[0].incarnation, 20);
@@ -91,7 +91,7 @@ static void test_two_processes_of_one_identity(void **state)
     for (uint64_t k = 1; k < 4; k++) {
         again = up(LOW, false);
         hello_of(again, k & 1 ? 1 : 2, 20 + 1001 * k);
-        assert_false(again->doomed);
+        assert_null(again->hung_up);
         assert_int_equal(rig.fx.n_notes, 1);
     }
     end();
@@ -258,7 +258,7 @@ static void test_alone_with_a_clone(void **state)
         assert_int_equal(rig.fx.n_notes, younger);
         assert_true(sent(l->number, WIRE_HELLO, &m));
         assert_true(m.hello.record.incarnation > r.incarnation && m.hello.record.over == 99);
-        assert_false(l->doomed);
+        assert_null(l->hung_up);
         assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
         if (younger)
             assert_int_equal(rig.env.exit_code, 2);
@@ -276,7 +276,7 @@ static void test_alone_with_ourselves(void **state)
     struct record r = *members_self(rig.env.members);
     say_own(accepted, &r);
     say_own(dialled, &r);
-    assert_true(dialled->doomed && accepted->doomed);
+    assert_true(dialled->hung_up != NULL && accepted->hung_up != NULL);
     assert_int_equal(rig.fx.n_notes, 0);
     assert_false(rig.env.over);
     assert_false(sessions_any(rig.s));
@@ -471,7 +471,7 @@ static void test_runs(void **state)
         assert_int_equal(rig.n_runs, 1);
         assert_int_equal(link_talks(l), goes_on);
         assert_int_equal(l->same_run, said == SESSIONS_RUN_SAME || said == SESSIONS_RUN_TAKEN);
-        assert_int_equal(l->doomed,
+        assert_int_equal(l->hung_up != NULL,
                          said == SESSIONS_RUN_STRANGER || said == SESSIONS_RUN_UNREADABLE);
         assert_int_equal(l->violated, said == SESSIONS_RUN_UNREADABLE);
         assert_int_equal(rig.env.over, said == SESSIONS_RUN_CONTRADICTS);
@@ -510,7 +510,7 @@ static void test_refused_is_no_member(void **state)
     uint64_t view = members_view(rig.env.members);
     rig.said = SESSIONS_RUN_STRANGER;
     hello(l, 1);
-    assert_true(l->doomed);
+    assert_non_null(l->hung_up);
     assert_int_equal(m->state, MEMBER_LEFT);
     assert_true(members_view(rig.env.members) != view);
     down(l);
@@ -539,7 +539,7 @@ static void test_contradiction_in_company(void **state)
         h.record = record(LOW, 1);
         sessions_hello(rig.s, l, &h);
         assert_int_equal(rig.env.over, !refused);
-        assert_int_equal(l->doomed, refused);
+        assert_int_equal(l->hung_up != NULL, refused);
         if (refused) {
             assert_non_null(strstr(rig.fx.notes[0].text, "peer-1 (10.0.0.1:7100)"));
             assert_false(link_talks(l));

@@ -715,7 +715,7 @@ static const struct link *session_for(struct edges *es, const struct neighbour *
     if (!b->wanted && !b->aside)
         return NULL;
     const struct link *l = b->link != NULL ? b->link : sessions_to(es->sessions, b->edge.id);
-    if (l != NULL && !l->doomed && l->same_run)
+    if (l != NULL && l->hung_up == NULL && l->same_run)
         return l;
     if (b->link == NULL)
         sessions_call(es->sessions, b->edge.id, b->lost_us);

@@ -48,8 +48,8 @@ static bool takes(const struct edges *es, struct neighbour *b, size_t after)
 {
     const struct edge *e = &b->edge;
     const struct mixing_task *t = task_of(es, b);
-    bool open = e->state == EDGE_OPEN && b->link != NULL && !b->link->doomed && !e->resend_prev
-                && !e->resend_cur && !edges_bars(es, b);
+    bool open = e->state == EDGE_OPEN && b->link != NULL && b->link->hung_up == NULL
+                && !e->resend_prev && !e->resend_cur && !edges_bars(es, b);
     if (t == NULL || !open || e->epoch != t->epoch || e->reset)
         /* The edge was reset during the job, so the job's delta is not sent over it. */
         return false;

@@ -107,7 +107,7 @@ static bool is_liar(const struct initial *in, const uint8_t *id)
  * initial model reports no run, so a member that reports this run has it. */
 static bool has_run(const struct link *l)
 {
-    return link_talks(l) && !l->doomed && l->same_run;
+    return link_open(l) && l->same_run;
 }
 
 /* Returns the session of the member that is being asked for the initial model. NULL: no member is
@@ -307,7 +307,7 @@ const struct link *initial_awaited(const struct initial *in)
     for (size_t i = 0; i < sessions_slots(in->sessions) && w->ready && w->trainer.begins != NULL;
          i++) {
         const struct link *l = sessions_at(in->sessions, i);
-        if (link_talks(l) && !l->doomed && !l->same_run
+        if (link_open(l) && !l->same_run
             && in->env->now_us - l->up_us < in->env->config.patience_us)
             return l;
     }

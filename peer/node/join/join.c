@@ -161,7 +161,7 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model)
 {
     bool initial = model->round == WIRE_ROUND_INITIAL;
-    assert(l->hello && !l->observer);
+    assert(l->role == LINK_PEER);
     const char *wrong =
         initial ? initial_take(j->initial, l, model) : state_transfer_take(j->fetch, l, model);
     if (wrong != NULL)

@@ -140,7 +140,7 @@ static void begin_orders(struct model_server *o, size_t i)
 void model_server_take(struct model_server *o, const struct link *l, const struct wire_model_req *m)
 {
     size_t i = sessions_slot(o->sessions, l);
-    assert(l->hello && !l->doomed);
+    assert(l->role != LINK_NEW && l->hung_up == NULL);
     begin_orders(o, i);
     o->at[i].wanted = o->any = true;
     o->at[i].round = m->round;
@@ -156,7 +156,7 @@ bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m)
 {
     size_t i = sessions_slot(o->sessions, l);
-    bool ready = o->workshop->ready && !l->observer;
+    bool ready = o->workshop->ready && l->role != LINK_OBSERVER;
     if (!ready || (m->key == 0 && m->piece >= run_context_pieces(o->workshop)))
         return false;
     begin_orders(o, i);
@@ -181,7 +181,7 @@ static bool is_there(const struct model_server *o, size_t i)
 static bool counts(const struct model_server *o, size_t i, bool mixed)
 {
     return o->at[i].wanted && !o->at[i].on_way && is_there(o, i)
-           && (mixed || !sessions_at(o->sessions, i)->observer);
+           && (mixed || sessions_at(o->sessions, i)->role != LINK_OBSERVER);
 }
 
 /* Returns whether the i-th session has pending requests for pieces. */
@@ -271,7 +271,7 @@ static void send_model(struct model_server *o, size_t i, struct packet *model, u
     if (model == NULL)
         return;
     o->at[i].wanted = false;
-    o->at[i].on_way = l->observer;
+    o->at[i].on_way = l->role == LINK_OBSERVER;
     send_payload(o, l, m, model);
 }
 
@@ -318,7 +318,7 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
                                const struct wire_model_req *m)
 {
     const struct run_context *w = o->workshop;
-    if (l->observer || m->key != 0)
+    if (l->role == LINK_OBSERVER || m->key != 0)
         return false;
     bool has = w->ready && !w->lacks && m->piece < piece_count(w->mixing.n_floats);
     struct packet *copy = has ? take_buffer(o, &o->initial) : NULL;

@@ -194,7 +194,7 @@ static bool begin(struct state_transfer *f)
 static const struct link *link_of(const struct state_transfer *f, size_t k)
 {
     const struct link *l = sessions_link(f->sessions, f->source[k].link);
-    return l != NULL && link_talks(l) && !l->doomed && l->same_run ? l : NULL;
+    return l != NULL && link_open(l) && l->same_run ? l : NULL;
 }
 
 /* Returns whether source k is not excluded and has a session, so that requests can be sent. */
@@ -205,7 +205,7 @@ static bool is_there(const struct state_transfer *f, size_t k)
 
 bool state_transfer_is_source(const struct link *l, const struct finish_proposal *certificate)
 {
-    return link_talks(l) && !l->doomed && l->same_run && l->started
+    return link_open(l) && l->same_run && l->started
            && (certificate == NULL
                || (finish_status_of(certificate, l->id) == FINISH_WITHIN && !l->uncertified));
 }

@@ -192,8 +192,8 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
         return;
     handshake_record(p->sessions, l, &m->record);
     const struct member *member = members_find(p->env->members, m->record.id);
-    if (l->doomed || p->env->over || member == NULL || member->record->boot != m->record.boot
-        || find(p, &m->record) != NULL)
+    if (l->hung_up != NULL || p->env->over || member == NULL
+        || member->record->boot != m->record.boot || find(p, &m->record) != NULL)
         return;
     if (!c->crypto->verify(c->crypto->self, m->record.id, msg,
                            wire_moments_signed(msg, sizeof msg, m), m->signature)) {
@@ -237,7 +237,7 @@ static void spread(struct statistics_aggregation *p)
     for (size_t k = 0; k < sessions_slots(p->sessions); k++) {
         const struct link *l = sessions_at(p->sessions, k);
         size_t sent = 0;
-        if (!link_talks(l) || l->doomed)
+        if (!link_open(l))
             continue;
         if (p->number[k] != l->number)
             p->told[k] = 0;

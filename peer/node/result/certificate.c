@@ -92,7 +92,7 @@ static size_t list_links(void *self, uint32_t *out, size_t cap)
     const struct node *n = self;
     size_t count = 0;
     for (size_t i = 0; i < sessions_slots(n->sessions) && count < cap; i++)
-        if (link_talks(sessions_at(n->sessions, i)) && !sessions_at(n->sessions, i)->doomed)
+        if (link_open(sessions_at(n->sessions, i)))
             out[count++] = sessions_at(n->sessions, i)->number;
     return count;
 }

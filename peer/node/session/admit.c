@@ -205,7 +205,7 @@ static const struct link *holder(const struct sessions *s, const struct record *
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         const struct member *m = members_find(s->env->members, l->id);
-        if (link_talks(l) && !l->doomed && !l->mute && m != NULL && !env_same_id(l->id, r->id)
+        if (link_open(l) && !l->mute && m != NULL && !env_same_id(l->id, r->id)
             && m->record->state != RECORD_LEFT && strcmp(m->record->name, r->name) == 0)
             return l;
     }
@@ -281,7 +281,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
 
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
 {
-    assert(!l->hello && !l->doomed);
+    assert(l->role == LINK_NEW && l->hung_up == NULL);
     int why = s->admit.listed ? judge(s, r, is_known(s, r), true) : ADMITTED;
     if (why == ADMITTED)
         return true;
@@ -292,7 +292,7 @@ bool admit_hello(struct sessions *s, const struct link *l, const struct record *
 
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r)
 {
-    assert(!l->hello && !l->doomed);
+    assert(l->role == LINK_NEW && l->hung_up == NULL);
     const uint8_t *other = name_taken(s, r);
     if (other == NULL)
         return true;
@@ -305,7 +305,7 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
 bool admit_observer(struct sessions *s, const struct link *l)
 {
     const struct member *m = members_find(s->env->members, l->id);
-    assert(l->observer && !l->doomed);
+    assert(l->role == LINK_OBSERVER && l->hung_up == NULL);
     if (is_free(s, l->id) || (m != NULL && !m->refused))
         return true;
     char x[2 * WIRE_ID_BYTES + 1];
@@ -358,7 +358,7 @@ static void hold_sessions(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (!l->used || l->doomed || !l->hello)
+        if (!l->used || l->hung_up != NULL || l->role == LINK_NEW)
             continue;
         const struct member *m = members_find(s->env->members, l->id);
         bool stays = is_free(s, l->id) || (m != NULL && !m->refused);
@@ -481,7 +481,7 @@ static bool has_session(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > ADMITTED_US)
+        if (link_open(l) && s->env->now_us - l->up_us > ADMITTED_US)
             return true;
     }
     return false;

@@ -31,12 +31,9 @@ static bool is_on(const struct sessions *s)
     return s->env->config.calls_back;
 }
 
-static struct link *link_of(struct sessions *s, uint32_t number)
+static struct callback_link *results(struct sessions *s, const struct link *l)
 {
-    for (size_t i = 0; i < s->n_links; i++)
-        if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].number == number)
-            return &s->links[i];
-    return NULL;
+    return &s->callback.of[sessions_slot(s, l)];
 }
 
 static const struct record *record_of(const struct sessions *s, const uint8_t *id)
@@ -84,16 +81,16 @@ static void tell_ours(struct sessions *s)
     uint32_t n_works = 0;
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (!link_talks(l) || l->doomed)
+        if (!link_open(l))
             continue;
-        n_works += l->callback.ours == CALLBACK_WORKS;
-        last = l->callback.ours == CALLBACK_FAILS ? l : last;
+        n_works += b->of[i].ours == CALLBACK_WORKS;
+        last = b->of[i].ours == CALLBACK_FAILS ? l : last;
     }
     const struct record *r = last != NULL ? record_of(s, last->id) : NULL;
     b->tell.next_us = 0;
     if (r == NULL)
         return;
-    enum node_why why = (enum node_why)last->callback.why;
+    enum node_why why = results(s, last)->why;
     if (n_works > 0) {
         env_note(
             s->env, NOTE_WARNING,
@@ -122,9 +119,9 @@ static void send_result(struct sessions *s, const struct link *l, const char *ad
     sessions_send(s, l, false, out, wire_put_callback(out, sizeof out, &m), NULL);
 }
 
-static void works(struct sessions *s, struct link *l, const char *address)
+static void works(struct sessions *s, const struct link *l, const char *address)
 {
-    l->callback.theirs = CALLBACK_WORKS;
+    results(s, l)->theirs = CALLBACK_WORKS;
     send_result(s, l, address, NODE_WHY_UNKNOWN);
 }
 
@@ -138,22 +135,23 @@ static bool tells(enum node_why why)
 
 /* Handles a failed call: plans the next call or, after the last one, prints a warning and tells the
  * member that no address works. */
-static void failed(struct sessions *s, struct link *l, const char *address, enum node_why why)
+static void failed(struct sessions *s, const struct link *l, const char *address, enum node_why why)
 {
     const struct record *r = record_of(s, l->id);
+    struct callback_link *k = results(s, l);
     uint32_t n = r != NULL ? r->n_addresses : 0;
-    bool again = why != NODE_WHY_TIMEOUT && l->callback.n_calls < 2 * n;
-    assert(l->callback.n_calls > 0);
-    l->callback.theirs = CALLBACK_OPEN;
-    if (l->callback.n_calls < n)
+    bool again = why != NODE_WHY_TIMEOUT && k->n_calls < 2 * n;
+    assert(k->n_calls > 0);
+    k->theirs = CALLBACK_OPEN;
+    if (k->n_calls < n)
         return; /* The member has another address, which is called without delay. */
     /* The member may be restarting, so its addresses are called a second time. */
-    l->callback.next_us = s->env->now_us + CALLBACK_RETRY_US;
-    if (again && l->callback.n_calls != n)
-        l->callback.next_us = 0;
+    k->next_us = s->env->now_us + CALLBACK_RETRY_US;
+    if (again && k->n_calls != n)
+        k->next_us = 0;
     if (again)
         return;
-    l->callback.theirs = tells(why) ? CALLBACK_FAILS : CALLBACK_UNKNOWN;
+    k->theirs = tells(why) ? CALLBACK_FAILS : CALLBACK_UNKNOWN;
     if (r == NULL || !tells(why))
         return;
     tell_theirs(s, r, address, why);
@@ -163,38 +161,37 @@ static void failed(struct sessions *s, struct link *l, const char *address, enum
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     struct callback *b = &s->callback;
+    assert(tag != 0);
     for (uint32_t i = 0; i < CALLBACK_CALLS; i++) {
-        if (!b->call[i].busy || b->call[i].tag != tag)
+        if (b->call[i].tag != tag)
             continue;
-        struct link *l = link_of(s, b->call[i].link);
-        b->call[i].busy = false;
-        assert(l == NULL || l->callback.theirs == CALLBACK_CALLING);
-        if (l != NULL && id != NULL && env_same_id(id, l->id))
+        const struct link *l = sessions_link(s, b->call[i].link);
+        b->call[i].tag = 0;
+        if (l == NULL || !link_open(l))
+            return true;
+        assert(results(s, l)->theirs == CALLBACK_CALLING);
+        if (id != NULL && env_same_id(id, l->id))
             works(s, l, b->call[i].address);
-        else if (l != NULL)
+        else
             failed(s, l, b->call[i].address, id != NULL ? NODE_WHY_OTHER : why);
-        assert(l == NULL || l->callback.theirs != CALLBACK_CALLING);
+        assert(results(s, l)->theirs != CALLBACK_CALLING);
         return true;
     }
     return false;
 }
 
 /* Stores the result that a member reports about calls to this peer. */
-void callback_came(struct sessions *s, const struct link *link, const struct wire_callback *m)
+void callback_came(struct sessions *s, const struct link *l, const struct wire_callback *m)
 {
     struct callback *b = &s->callback;
-    struct callback_link *l = &s->links[link - s->links].callback;
-    assert(link_talks(link) && !link->doomed);
-    const struct record *own = members_self(s->env->members);
-    bool announced = false;
-    for (uint32_t i = 0; i < own->n_addresses; i++)
-        announced |= strcmp(own->address[i], m->address) == 0;
-    if (!announced)
+    struct callback_link *k = results(s, l);
+    assert(link_open(l));
+    if (!dial_announces(s, m->address))
         return;
-    l->ours = m->why == NODE_WHY_UNKNOWN ? CALLBACK_WORKS : CALLBACK_FAILS;
-    if (l->ours != CALLBACK_FAILS)
+    k->ours = m->why == NODE_WHY_UNKNOWN ? CALLBACK_WORKS : CALLBACK_FAILS;
+    if (k->ours != CALLBACK_FAILS)
         return;
-    l->why = m->why;
+    k->why = (enum node_why)m->why;
     snprintf(b->address, sizeof b->address, "%s", m->address);
     if (b->tell.next_us == 0)
         /* The warning that this peer cannot be called is delayed, so that it also covers the
@@ -219,26 +216,26 @@ void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
 
 /* ---- Calls -------------------------------------------------------------- */
 
-void callback_opened(struct sessions *s, struct link *l)
+void callback_opened(struct sessions *s, const struct link *l)
 {
+    struct callback_link *k = results(s, l);
+    uint32_t seed;
+    *k = (struct callback_link){.theirs = CALLBACK_OPEN};
     if (!is_on(s))
         return;
-    l->callback.next_us = s->env->now_us + env_jitter(s->env, CALLBACK_US);
-    if (!l->dialled)
-        return;
-    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < s->seeds[i].n; k++)
-            if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == l->tag)
-                l->callback.dialled = hash_of(s->seeds[i].at[k].address);
+    k->next_us = s->env->now_us + env_jitter(s->env, CALLBACK_US);
+    const struct seed_address *a = link_dialled(l) ? dial_seed_address(s, l->tag, &seed) : NULL;
+    if (a != NULL && a->busy)
+        k->dialled = hash_of(a->address);
 }
 
 /* Returns the session of a member that must be called now, or NULL. */
-static struct link *next_link(struct sessions *s)
+static const struct link *next_link(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
-        struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && !l->mute && l->callback.theirs == CALLBACK_OPEN
-            && s->env->now_us >= l->callback.next_us)
+        const struct link *l = &s->links[i];
+        const struct callback_link *k = &s->callback.of[i];
+        if (link_open(l) && !l->mute && k->theirs == CALLBACK_OPEN && s->env->now_us >= k->next_us)
             return l;
     }
     return NULL;
@@ -246,31 +243,31 @@ static struct link *next_link(struct sessions *s)
 
 /* Calls the member of session `l`. No call is made if this peer has already reached one of the
  * member's addresses. `slot`: free index in call[]. */
-static void call(struct sessions *s, struct link *l, uint32_t slot)
+static void call(struct sessions *s, const struct link *l, uint32_t slot)
 {
     struct callback *b = &s->callback;
+    struct callback_link *k = results(s, l);
     const struct record *r = record_of(s, l->id);
-    assert(!b->call[slot].busy && l->callback.theirs == CALLBACK_OPEN);
+    assert(b->call[slot].tag == 0 && k->theirs == CALLBACK_OPEN);
     if (r == NULL || r->n_addresses == 0) {
-        l->callback.next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
+        k->next_us = s->env->now_us + CALLBACK_NO_ADDRESS_US;
         return;
     }
     /* This peer opened the session by calling an address in the member's record, so at least one
      * address in the record works. */
-    if (l->dialled && l->callback.dialled == 0) {
+    if (link_dialled(l) && k->dialled == 0) {
         works(s, l, r->address[0]);
         return;
     }
     for (uint32_t i = 0; i < r->n_addresses; i++)
-        if (l->callback.dialled == hash_of(r->address[i])) {
+        if (k->dialled == hash_of(r->address[i])) {
             works(s, l, r->address[i]);
             return;
         }
-    b->call[slot].busy = true;
     b->call[slot].link = l->number;
     snprintf(b->call[slot].address, sizeof b->call[slot].address, "%s",
-             r->address[l->callback.n_calls++ % r->n_addresses]);
-    l->callback.theirs = CALLBACK_CALLING;
+             r->address[k->n_calls++ % r->n_addresses]);
+    k->theirs = CALLBACK_CALLING;
     dial_address(s, b->call[slot].address, &b->call[slot].tag);
 }
 
@@ -280,7 +277,7 @@ void callback_tick(struct sessions *s)
     if (!is_on(s))
         return;
     for (uint32_t i = 0; i < CALLBACK_CALLS && s->env->fx->n_dials < NODE_DIALS_MAX; i++) {
-        struct link *l = b->call[i].busy ? NULL : next_link(s);
+        const struct link *l = b->call[i].tag != 0 ? NULL : next_link(s);
         if (l != NULL)
             call(s, l, i);
     }

@@ -112,14 +112,13 @@ static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
 
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev)
 {
-    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < s->seeds[i].n; k++) {
-            if (!s->seeds[i].at[k].busy || s->seeds[i].at[k].tag != ev->dial.tag)
-                continue;
-            note_failure(s, i, ev->dial.why);
-            s->seek.at[i].least = ev->dial.least;
-            s->seek.at[i].most = ev->dial.most;
-        }
+    uint32_t seed;
+    const struct seed_address *a = dial_seed_address(s, ev->dial.tag, &seed);
+    if (a == NULL || !a->busy)
+        return;
+    note_failure(s, seed, ev->dial.why);
+    s->seek.at[seed].least = ev->dial.least;
+    s->seek.at[seed].most = ev->dial.most;
 }
 
 void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
@@ -136,23 +135,20 @@ void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
  * peer, the peer closed this session as a duplicate, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
+    uint32_t seed;
     assert(!l->used);
-    if (!l->dialled || l->hello || l->doomed || sessions_to(s, l->id) != NULL)
-        return;
-    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < s->seeds[i].n; k++)
-            if (s->seeds[i].at[k].tag == l->tag && l->tag != 0)
-                note_failure(s, i, NODE_WHY_UNWELCOME);
+    if (link_dialled(l) && l->role == LINK_NEW && l->hung_up == NULL
+        && sessions_to(s, l->id) == NULL && dial_seed_address(s, l->tag, &seed) != NULL)
+        note_failure(s, seed, NODE_WHY_UNWELCOME);
 }
 
 void connection_diagnostics_met(struct sessions *s, const struct link *l)
 {
+    uint32_t seed;
     assert(link_talks(l));
     s->seek.met = true;
-    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < s->seeds[i].n; k++)
-            if (l->dialled && s->seeds[i].at[k].tag == l->tag)
-                s->seek.at[i] = (struct connection_diagnostics_entry){0};
+    if (link_dialled(l) && dial_seed_address(s, l->tag, &seed) != NULL)
+        s->seek.at[seed] = (struct connection_diagnostics_entry){0};
 }
 
 /* ---- Warnings --------------------------------------------------------- */

@@ -85,9 +85,7 @@ static bool known_address(const struct sessions *s, const char *address)
     return false;
 }
 
-/* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
- * a call to it does not reach this peer. */
-static bool own_address(const struct sessions *s, const char *address)
+bool dial_announces(const struct sessions *s, const char *address)
 {
     const struct record *own = members_self(s->env->members);
     for (uint32_t k = 0; k < own->n_addresses; k++)
@@ -116,13 +114,25 @@ void dial_dropped(struct sessions *s, const struct record *r)
 static void dial_seed(struct sessions *s, struct seed *d)
 {
     for (uint32_t k = 0; k < d->n; k++)
-        d->at[k].self |= own_address(s, d->at[k].address);
+        d->at[k].self |= dial_announces(s, d->at[k].address);
     for (uint32_t k = 0; k < d->n && s->env->fx->n_dials < NODE_DIALS_MAX; k++) {
         if (d->at[k].busy || d->at[k].self || known_address(s, d->at[k].address))
             continue;
         d->at[k].busy = true;
         dial_address(s, d->at[k].address, &d->at[k].tag);
     }
+}
+
+struct seed_address *dial_seed_address(struct sessions *s, uint32_t tag, uint32_t *seed)
+{
+    assert(tag != 0);
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (s->seeds[i].at[k].tag == tag) {
+                *seed = i;
+                return &s->seeds[i].at[k];
+            }
+    return NULL;
 }
 
 /* Names are resolved again during the whole run, because containers change their addresses. */
@@ -189,17 +199,16 @@ static bool count_refusal(struct sessions *s, const uint8_t *id, enum node_why w
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
-    assert(tag != 0);
+    uint32_t seed;
+    struct seed_address *a = dial_seed_address(s, tag, &seed);
     if (s->dead_tag == tag) {
         s->dead_tag = 0;
         count_refusal(s, id, why);
     }
-    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < s->seeds[i].n; k++)
-            if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
-                s->seeds[i].at[k].busy = false;
-                s->seeds[i].at[k].self |= self;
-            }
+    if (a != NULL && a->busy) {
+        a->busy = false;
+        a->self |= self;
+    }
     for (size_t i = 0; i < s->n_contacts; i++) {
         struct contact *c = &s->contacts[i];
         if (c->tag != tag)
@@ -235,7 +244,7 @@ void sessions_dial_failed(struct sessions *s, const struct node_event *ev)
 static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
     for (size_t i = 0; i < s->n_links; i++)
-        if (s->links[i].used && !s->links[i].doomed && env_same_id(s->links[i].id, id))
+        if (s->links[i].used && s->links[i].hung_up == NULL && env_same_id(s->links[i].id, id))
             return true;
     return false;
 }

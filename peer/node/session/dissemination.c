@@ -30,15 +30,19 @@ static void tell_more(struct sessions *s, struct link *l, uint32_t most)
     if (members_tell(v->members, place_of(s, l), &l->told, &m, most))
         sessions_send(s, l, false, v->commons->message,
                       wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
-    l->telling = !members_told_all(v->members, l->told);
-    if (!l->telling && l->asked)
-        s->owner.status(s->owner.self, l);
-    l->asked &= l->telling;
+    bool asked = l->transfer == LINK_TRANSFER_STATUS;
+    if (members_told_all(v->members, l->told)) {
+        l->transfer = LINK_TRANSFER_NONE;
+        if (asked)
+            s->owner.status(s->owner.self, l);
+    } else if (!asked) {
+        l->transfer = LINK_TRANSFER_RUNS;
+    }
 }
 
 void dissemination_tell_all(struct sessions *s, struct link *l)
 {
-    assert(l->used && l->hello && !l->doomed);
+    assert(l->used && l->role != LINK_NEW && l->hung_up == NULL);
     l->told = 0;
     tell_more(s, l, WIRE_BATCH_MAX);
 }
@@ -47,7 +51,8 @@ void dissemination_tick(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
         struct link *l = &s->links[i];
-        if (l->used && l->hello && !l->doomed && l->telling)
+        if (l->used && l->role != LINK_NEW && l->hung_up == NULL
+            && l->transfer != LINK_TRANSFER_NONE)
             tell_more(s, l, SESSIONS_PIECE);
     }
     s->n_news += SESSIONS_NEWS;
@@ -61,7 +66,7 @@ static void send_news(struct sessions *s, struct wire_members *m)
     struct env *v = s->env;
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (!link_talks(l) || l->doomed)
+        if (!link_open(l))
             continue;
         m->without = members_known(v->members, place_of(s, l));
         bool records = m->n_records > 0 && m->without != UINT64_MAX >> (64 - m->n_records);
@@ -80,7 +85,7 @@ static uint64_t audience(const struct sessions *s)
 {
     uint64_t set = 0;
     for (size_t i = 0; i < s->n_links; i++) {
-        if (!link_talks(&s->links[i]) || s->links[i].doomed)
+        if (!link_open(&s->links[i]))
             continue;
         if (i >= MEMBERS_LISTENERS)
             return 0;

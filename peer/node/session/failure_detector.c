@@ -130,7 +130,7 @@ static void ask(struct sessions *s, struct contact *c)
     uint32_t n = 0;
     for (size_t i = 0; i < NODE_LINKS_MAX && n < HELPERS; i++) {
         const struct link *l = &s->links[(first + i) % NODE_LINKS_MAX];
-        if (!link_talks(l) || l->doomed || l->mute || env_same_id(l->id, c->id))
+        if (!link_open(l) || l->mute || env_same_id(l->id, c->id))
             continue;
         sessions_send(s, l, false, out, len, NULL);
         n++;
@@ -275,7 +275,7 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
-    assert(!l->used && l->hello && !l->observer);
+    assert(!l->used && l->role == LINK_PEER);
     if (sessions_any(s))
         return;
     MARK_IF(stood, "failure_detector: all sessions lost in a pause");
@@ -404,12 +404,12 @@ static void prune(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (!l->used || l->doomed)
+        if (!l->used || l->hung_up != NULL)
             continue;
-        int64_t most_us = l->observer ? OBSERVER_SILENT_US : DEAD_LINK_US;
+        int64_t most_us = l->role == LINK_OBSERVER ? OBSERVER_SILENT_US : DEAD_LINK_US;
         bool silent = s->env->now_us - l->heard_us > most_us;
-        bool idle =
-            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_LINK_US;
+        bool idle = l->role != LINK_NEW && link_dialled(l) && l->role != LINK_OBSERVER
+                    && s->env->now_us - l->up_us > SURPLUS_LINK_US;
         bool needed = dial_contact(s, l->id) != NULL;
         MARK_IF(silent, "failure_detector: closes a silent session");
         MARK_IF(idle && !needed, "failure_detector: a session may be surplus");

@@ -63,7 +63,8 @@ void handshake_lost(struct sessions *s, const struct link *l)
     assert(!l->used);
     /* If the other end keeps its session with another process of this identity, it sends the record
      * of that process and hangs up immediately afterwards (is_duplicate()). */
-    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
+    if (l->other_us > 0 && l->hung_up == NULL
+        && s->env->now_us - l->other_us <= DUPLICATE_RECORD_US)
         say_cloned(
             s, " and talks to the same peers: the process that started last is expected to exit");
 }
@@ -186,13 +187,13 @@ void sessions_members(struct sessions *s, const struct link *link, const struct 
 {
     struct env *v = s->env;
     struct link *l = &s->links[link - s->links];
-    assert(link_talks(l) && !l->doomed);
+    assert(link_open(l));
     members_expect(v->members, told->records, told->n_records);
-    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
+    for (uint32_t i = 0; i < told->n_records && l->hung_up == NULL; i++)
         handshake_record(s, l, &told->records[i]);
-    for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)
+    for (uint32_t i = 0; i < told->n_vouches && l->hung_up == NULL; i++)
         note_forged(s, l, members_vouched(v->members, &told->vouches[i]));
     members_settle(v->members, v->now_us);
-    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
+    for (uint32_t i = 0; i < told->n_accusations && l->hung_up == NULL; i++)
         note_forged(s, l, members_accused(v->members, &told->accusations[i], v->now_us));
 }

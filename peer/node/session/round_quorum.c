@@ -58,7 +58,7 @@ uint64_t round_quorum_most(uint64_t *claim, size_t n)
 
 static bool counts(const struct link *l)
 {
-    return link_talks(l) && !l->doomed && !l->mute && l->same_run && l->started;
+    return link_open(l) && !l->mute && l->same_run && l->started;
 }
 
 /* Returns the round count that the member has probably reached now, by its speed between its last

@@ -66,7 +66,7 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && env_same_id(l->id, id))
+        if (link_open(l) && env_same_id(l->id, id))
             return l;
     }
     return NULL;
@@ -137,10 +137,9 @@ const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t
 
 static void link_check(const struct link *l)
 {
-    assert(l->doomed == (l->why != NULL) && (l->doomed || !l->violated));
-    assert(l->hello || (!l->observer && !l->finished && !l->telling));
+    assert(l->hung_up != NULL || !l->violated);
+    assert(l->role != LINK_NEW || (!l->finished && l->transfer == LINK_TRANSFER_NONE));
     assert(link_talks(l) || (!l->opened && !l->uncertified && !l->mute));
-    assert(l->telling || !l->asked);
     assert(l->up_us <= l->heard_us);
 }
 
@@ -171,7 +170,7 @@ static struct link *find(struct sessions *s, uint32_t number)
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body)
 {
-    if (!l->doomed)
+    if (l->hung_up == NULL)
         env_send(s->env, l->number, bulk, head, n_head, body);
 }
 
@@ -179,11 +178,10 @@ void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, 
 {
     struct link *own = ours(s, l);
     assert(own->used && why != NULL);
-    if (own->doomed || !env_hang_up(s->env, own->number, violation))
+    if (own->hung_up != NULL || !env_hang_up(s->env, own->number, violation))
         return;
-    own->doomed = true;
     own->violated = violation;
-    own->why = why;
+    own->hung_up = why;
     link_check(own);
 }
 
@@ -267,8 +265,8 @@ void sessions_say_finished_all(struct sessions *s)
 
 void sessions_status_req(struct sessions *s, const struct link *l)
 {
-    if (l->telling)
-        ours(s, l)->asked = true;
+    if (l->transfer != LINK_TRANSFER_NONE)
+        ours(s, l)->transfer = LINK_TRANSFER_STATUS;
     else
         s->owner.status(s->owner.self, l);
 }
@@ -285,7 +283,7 @@ void sessions_leave(struct sessions *s)
     assert(m.records[0].state == RECORD_LEFT);
     size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
     for (size_t i = 0; i < s->n_links; i++)
-        if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
+        if (s->links[i].used && s->links[i].role != LINK_OBSERVER && s->links[i].hung_up == NULL)
             sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
 }
 
@@ -320,7 +318,7 @@ static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES
 {
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *old = &s->links[i];
-        if (old->used && !old->doomed && old->dialled && env_same_id(old->id, id)
+        if (old->used && old->hung_up == NULL && link_dialled(old) && env_same_id(old->id, id)
             && s->env->now_us - old->heard_us < SILENT_US)
             return true;
     }
@@ -353,7 +351,6 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
         return;
     }
     *l = (struct link){.used = true,
-                       .dialled = ev->up.dialled,
                        .number = ev->link,
                        .version = ev->up.version,
                        .tag = ev->up.dialled ? ev->up.tag : 0,
@@ -363,13 +360,13 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     if (s->n_links <= (size_t)(l - s->links))
         s->n_links = (size_t)(l - s->links) + 1;
     callback_opened(s, l);
-    if (l->dialled)
+    if (link_dialled(l))
         dial_over(s, l->tag, l->id, NODE_WHY_UNKNOWN);
     dissemination_listens(s, l, false);
     if (!self)
         learn_address(v, ev->up.local_host);
     env_debug(v, "session with %s is up, dialled by %s", env_name(v, l->id),
-              l->dialled ? "this peer" : "the other end");
+              link_dialled(l) ? "this peer" : "the other end");
     say_hello(s, l);
     link_check(l);
 }
@@ -381,14 +378,14 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
         return;
     l->used = false;
     env_debug(s->env, "session with %s is down: %s", env_name(s->env, l->id),
-              l->why != NULL   ? l->why
-              : ev->down.clean ? "the other end closed the session"
-                               : "the connection broke");
+              l->hung_up != NULL ? l->hung_up
+              : ev->down.clean   ? "the other end closed the session"
+                                 : "the connection broke");
     handshake_lost(s, l);
     connection_diagnostics_unwelcome(s, l);
     if (!l->opened || l->violated)
         dial_in_vain(s, l);
-    if (!l->hello || l->observer)
+    if (l->role != LINK_PEER)
         return;
     s->owner.lost(s->owner.self, l);
     failure_detector_lost(s, l);
@@ -400,7 +397,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
 const struct link *sessions_heard(struct sessions *s, uint32_t number)
 {
     struct link *l = find(s, number);
-    if (l == NULL || l->doomed)
+    if (l == NULL || l->hung_up != NULL)
         return NULL;
     assert(l->heard_us <= s->env->now_us);
     l->heard_us = s->env->now_us;
@@ -412,7 +409,7 @@ const struct link *sessions_heard(struct sessions *s, uint32_t number)
 
 void sessions_opened(struct sessions *s, const struct link *l)
 {
-    assert(link_talks(l) && !l->doomed);
+    assert(link_open(l));
     ours(s, l)->opened = true;
     dial_opened(s, l->id);
 }
@@ -457,9 +454,9 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
         return false;
     bool we_are_low = memcmp(s->env->config.id, l->id, WIRE_ID_BYTES) < 0;
     bool lives = s->env->now_us - old->heard_us < SILENT_US, same = old->boot == r->boot;
-    bool crossed = old->dialled != l->dialled;
+    bool crossed = link_dialled(old) != link_dialled(l);
     bool older = m != NULL && !same && r->incarnation < m->record->incarnation;
-    if (lives && (same ? crossed && old->dialled == we_are_low : older)) {
+    if (lives && (same ? crossed && link_dialled(old) == we_are_low : older)) {
         if (older)
             tell_of(s, l, m->record);
         sessions_hang_up(s, l, false,
@@ -477,7 +474,7 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
 void sessions_run_fixed(struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links && !s->env->over; i++)
-        if (s->links[i].used && !s->links[i].observer)
+        if (s->links[i].used && s->links[i].role != LINK_OBSERVER)
             say_hello(s, &s->links[i]);
 }
 
@@ -525,7 +522,7 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
-        if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].same_run)
+        if (link_open(&s->links[i]) && s->links[i].same_run)
             return true;
     return false;
 }
@@ -538,11 +535,11 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
         /* The sender will take this peer's run. If the sender had another run before, it may have
          * ignored the run in this peer's earlier HELLO, so this peer sends the HELLO again. */
         l->same_run = false;
-        if (l->hello && standing(s).has_run)
+        if (l->role != LINK_NEW && standing(s).has_run)
             say_hello(s, l);
         return true;
     }
-    enum sessions_run said = s->owner.run(s->owner.self, h, l->dialled);
+    enum sessions_run said = s->owner.run(s->owner.self, h, link_dialled(l));
     l->same_run = said == SESSIONS_RUN_SAME;
     switch (said) {
     case SESSIONS_RUN_SAME:
@@ -586,8 +583,8 @@ static void say_round(struct link *l, uint64_t round, int64_t now_us)
 /* Handles a HELLO of a peer, as opposed to an observer. See the list at the top of this file. */
 static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
-    bool first = !l->hello;
-    assert(!l->observer);
+    bool first = l->role == LINK_NEW;
+    assert(l->role != LINK_OBSERVER);
     if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
         return;
     if (!agree_on_run(s, l, h))
@@ -596,7 +593,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         return;
     if (handshake_hello(s, l, &h->record) == MEMBERS_FORGED)
         return;
-    l->hello = true;
+    l->role = LINK_PEER;
     l->boot = h->record.boot;
     say_round(l, h->round, s->env->now_us);
     if (l->started != h->has_started)
@@ -615,7 +612,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         s->owner.met(s->owner.self, l);
     }
     /* is_duplicate() has closed every other session with this identity. */
-    assert(l->doomed || sessions_to(s, l->id) == l);
+    assert(l->hung_up != NULL || sessions_to(s, l->id) == l);
 }
 
 /* Handles a HELLO from this peer's own identity: from itself, if its address is in the bootstrap
@@ -640,15 +637,15 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     struct link *l = ours(s, link);
     bool observer = h->role == WIRE_OBSERVER;
     bool own = env_same_id(l->id, s->env->config.id);
-    assert(l->used && !l->doomed && !l->observer);
+    assert(l->used && l->hung_up == NULL && l->role != LINK_OBSERVER);
     if (h->version != l->version) {
         sessions_violation(s, l, "bad HELLO");
     } else if (own && env_same_id(h->record.id, l->id)) {
         own_hello(s, l, h);
-    } else if (observer && l->hello) {
+    } else if (observer && l->role != LINK_NEW) {
         sessions_violation(s, l, "HELLO of an observer after a HELLO of a peer");
     } else if (observer) {
-        l->hello = l->observer = true;
+        l->role = LINK_OBSERVER;
         if (admit_observer(s, l))
             dissemination_tell_all(s, l);
     } else if (!env_same_id(h->record.id, l->id)) {
@@ -664,7 +661,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
 void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
 {
     struct link *l = ours(s, link);
-    assert(l->hello && !l->doomed);
+    assert(l->role != LINK_NEW && l->hung_up == NULL);
     say_round(l, ping->round, s->env->now_us);
     if (!l->started)
         l->before_us = 0;
@@ -699,7 +696,7 @@ static void heartbeat(struct sessions *s)
 
 static bool may_be_told_all(const struct link *l)
 {
-    return link_talks(l) && !l->doomed && !l->telling;
+    return link_open(l) && l->transfer == LINK_TRANSFER_NONE;
 }
 
 /* Returns a session for the next transfer of the whole member table, or NULL. Each eligible session

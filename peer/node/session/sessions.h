@@ -1,12 +1,12 @@
 /* peer/node/session/sessions.h -- the session table of a node, heartbeats, membership gossip and
  * dialling.
  *
- * A session is an authenticated connection with another process. The table below holds one struct
+ * A session is an authenticated connection with another process. The session table holds one struct
  * link per session:
  *
- *    (dial) --LINK_UP--> [used] --HELLO--> [hello] --hang-up--> [doomed] --LINK_DOWN--> (free)
- *                           |                                      ^
- *                           +-- refused, a duplicate, silent ------+
+ *    (dial) --LINK_UP--> [new] --HELLO--> [peer] --hang-up--> [hung up] --LINK_DOWN--> (free)
+ *                          |                                      ^
+ *                          +-- refused, a duplicate, silent ------+
  *
  * A session *talks* after the HELLO of a peer has been accepted (link_talks()). An observer, for
  * example `hearsay status`, also sends a HELLO, but its session never talks: it may only send
@@ -33,97 +33,65 @@
 #include "peer/node/env.h"
 #include "peer/node/session/limits.h"
 
-enum {
-    /* Maximum number of records per tick and session in a transfer of the whole member table. The
-     * first batch may be larger. The limit exists because a link may be slow and its send queue is
-     * bounded. */
-    SESSIONS_PIECE = 16,
-    /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
-     * knows about half of the changes already, and is not sent these. */
-    SESSIONS_NEWS = 32,
-    SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
+/* What the other end of a session is, by its HELLO. */
+enum link_role {
+    LINK_NEW = 0, /* No HELLO of the other end has been accepted yet. */
+    LINK_PEER,
+    LINK_OBSERVER
 };
 
-enum callback_state {
-    CALLBACK_OPEN = 0, /* The member was not called yet, and no call is in progress. */
-    CALLBACK_CALLING,  /* A call to the member is in progress. */
-    CALLBACK_WORKS,    /* The member answered at an announced address. */
-    CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
-    /* All calls failed, but the reasons do not show that the addresses are wrong, for example a
-     * busy peer. */
-    CALLBACK_UNKNOWN
-};
-
-/* Results of the test calls of addresses between this peer and the member of one session. Part of
- * struct link. */
-struct callback_link
-{
-    /* Whether this peer can call the member at its announced addresses. */
-    enum callback_state theirs;
-    /* Whether the member can call this peer, as reported by the member. */
-    enum callback_state ours;
-    /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
-    uint64_t dialled;
-    uint32_t n_calls; /* Number of calls to the member's addresses so far. */
-    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
-    /* If `ours` is CALLBACK_FAILS: reason why the member's last call to this peer failed (enum
-     * node_why). */
-    uint32_t why;
+/* Transfer of the whole member table to the other end of a session. */
+enum link_transfer {
+    LINK_TRANSFER_NONE = 0,
+    LINK_TRANSFER_RUNS,
+    LINK_TRANSFER_STATUS /* The transfer runs. After it a STATUS is sent, which was requested. */
 };
 
 /* One session. Times are node times in microseconds. */
 struct link
 {
-    /* State of the session:
-     *   used       the slot holds a session
-     *   dialled    this peer opened the session, not the other end
-     *   hello      a HELLO of the other end has been accepted
-     *   observer   the HELLO came from an observer
-     *   same_run   the other end's last HELLO contained the run of this peer
-     *   started    the other end has started training (HELLO), or has reported a round above 0
-     *   finished   the other end has reported that its model is final
-     *   doomed     this peer has hung up; the slot stays in use until LINK_DOWN */
-    bool used, dialled, hello, observer, same_run, started, finished, doomed;
-    /* opened: an edge was opened on this session. violated: this peer hung up because the other
-     * end violated the protocol. */
-    bool opened, violated;
-    /* True: the identity of the other end is in the certificate of the run, but the model that the
-     * other end sent is not covered. The other end is then a new process of that member. */
-    bool uncertified;
+    bool used; /* True: the slot holds a session, and LINK_DOWN has not arrived yet. */
+    enum link_role role;
+    const char *hung_up; /* Why this peer hung up. NULL: it did not hang up. */
+    /* True: this peer hung up because the other end violated the protocol. */
+    bool violated;
+    uint32_t number;           /* Driver's number of the session. */
+    uint32_t version;          /* Protocol version of the session. */
+    uint32_t tag;              /* Tag of this peer's dial. 0: the other end opened the session. */
+    uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
+    uint64_t boot;             /* Boot id of the other end's process, a random number. */
+    int64_t up_us;             /* Time at which the session opened. */
+    int64_t heard_us;          /* Last time that data arrived. */
     /* True: nothing has arrived for SILENT_US, so the session is no proof that its member is
      * alive. */
     bool mute;
-    const char *why;  /* Why this peer hung up. NULL: it did not hang up. */
-    uint32_t number;  /* Driver's number of the session. */
-    uint32_t version; /* Protocol version of the session. */
-    uint32_t tag;     /* Tag of this peer's dial. 0: the other end opened the session. */
-    /* telling: this peer is sending the whole member table to the other end. asked: the other end
-     * requested a STATUS during this transfer. */
-    bool telling, asked;
-    /* Position of the next member to send in a transfer of the member table (members_tell()). */
-    size_t told;
-    struct quota new_members; /* Unknown members that the other end announced in a minute. */
+    bool opened; /* True: an edge was opened on this session. */
+
+    bool same_run; /* True: the last HELLO of the other end contained the run of this peer. */
+    /* True: the other end has started training (HELLO), or has reported a round above 0. */
+    bool started;
+    bool finished; /* True: the other end has reported that its model is final. */
+    /* True: the identity of the other end is in the certificate of the run, but the model that the
+     * other end sent is not covered. The other end is then a new process of that member. */
+    bool uncertified;
+    /* The last report of the other end's round, and the time of the report. */
+    uint64_t round;
+    int64_t said_us;
+    /* The second-to-last report. before_us is 0 if fewer than two reports have arrived. */
+    uint64_t before;
+    int64_t before_us;
+    /* Time at which the other end's worker began its current job, by the last PING. 0: the worker is
+     * idle. */
+    int64_t busy_since_us;
+    int64_t told_busy_us; /* Time at which the last PING arrived. */
+
+    enum link_transfer transfer;
+    size_t told; /* Position of the next member to send in the transfer (members_tell()). */
+    struct quota new_members; /* Unknown members that the other end has announced in a minute. */
     bool told_new;            /* True: the warning about too many new members was printed. */
     /* Last time that the other end sent a record that has this peer's identity and was signed by
      * another process. 0: never. Written by handshake.c. */
     int64_t other_us;
-    uint8_t id[WIRE_ID_BYTES]; /* Authenticated identity of the other end. */
-    /* heard_us: last time that data arrived. up_us: time at which the session opened. */
-    int64_t heard_us, up_us;
-    uint64_t boot;   /* Boot id of the other end's process, a random number. */
-    uint64_t round;  /* Round of the run that the other end reported last. */
-    int64_t said_us; /* Time of the other end's last report of its round. */
-    uint64_t before; /* Round in the second-to-last report of the other end. */
-    /* Time of the second-to-last report of the other end. 0: fewer than two reports have
-     * arrived. */
-    int64_t before_us;
-    /* Time at which the other end's worker began its current job. 0: the worker is idle. */
-    int64_t busy_since_us;
-    /* Time at which the last PING arrived. busy_since_us was computed from this PING. */
-    int64_t told_busy_us;
-    /* Results of the test calls of the member's addresses and of this peer's addresses. Written by
-     * callback.c only. */
-    struct callback_link callback;
 };
 
 /* The facts that this peer reports about itself in HELLO and PING messages. node.c computes them on
@@ -194,11 +162,16 @@ struct sessions_owner
 /* The session table, and the state of dials, admission and the failure detector. */
 struct sessions;
 
-/* Returns whether the other end of the session is a peer, not an observer, and its HELLO was
- * accepted. */
+/* Returns whether the other end of the session is a peer whose HELLO was accepted. */
 static inline bool link_talks(const struct link *l)
 {
-    return l->used && l->hello && !l->observer;
+    return l->used && l->role == LINK_PEER;
+}
+
+/* Returns whether the session talks, and this peer has not hung up. */
+static inline bool link_open(const struct link *l)
+{
+    return link_talks(l) && l->hung_up == NULL;
 }
 
 /* Returns the age of the current job of the other end's worker in microseconds, by its last PING.

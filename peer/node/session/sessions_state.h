@@ -9,7 +9,15 @@
 
 enum {
     /* Maximum number of addresses of one bootstrap name. Further addresses are dropped. */
-    NODE_SEED_ADDRESSES = 64
+    NODE_SEED_ADDRESSES = 64,
+    /* Maximum number of records per tick and session in a transfer of the whole member table. The
+     * first batch may be larger. The limit exists because a link may be slow and its send queue is
+     * bounded. */
+    SESSIONS_PIECE = 16,
+    /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
+     * knows about half of the changes already, and is not sent these. */
+    SESSIONS_NEWS = 32,
+    SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
 };
 
 /* ---- admit.c ---- */
@@ -58,14 +66,38 @@ enum {
     CALLBACK_NAMES = 32
 };
 
-/* Test calls in progress, and the warnings about failed test calls. Part of struct sessions. */
+enum callback_state {
+    CALLBACK_OPEN = 0, /* No call to the member is in progress, and another one follows. */
+    CALLBACK_CALLING,  /* A call to the member is in progress. */
+    CALLBACK_WORKS,    /* The member answered at an announced address. */
+    CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
+    /* All calls failed, but the reasons do not show that the addresses are wrong, for example a
+     * busy peer. */
+    CALLBACK_UNKNOWN
+};
+
+/* Results of the test calls of addresses between this peer and the member of one session. */
+struct callback_link
+{
+    /* theirs: whether this peer can call the member at its announced addresses. ours: whether the
+     * member can call this peer, as reported by the member. */
+    enum callback_state theirs, ours;
+    /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
+    uint64_t dialled;
+    uint32_t n_calls; /* Number of calls to the member's addresses so far. */
+    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
+    /* If `ours` is CALLBACK_FAILS: reason why the member's last call to this peer failed. */
+    enum node_why why;
+};
+
+/* Test calls in progress, their results, and the warnings about failed test calls. */
 struct callback
 {
+    struct callback_link of[NODE_LINKS_MAX]; /* Results of each session, by its slot. */
     struct
     {
-        bool busy; /* True: the test call is in progress. False: the entry of call[] is free. */
-        /* Tag of the dial, and the driver's number of the session with the member. */
-        uint32_t tag, link;
+        uint32_t tag;  /* Tag of the dial. 0: the entry is free. */
+        uint32_t link; /* Driver's number of the session with the member that is called. */
         char address[WIRE_ADDRESS_MAX + 1]; /* Address of the member that is called. */
     } call[CALLBACK_CALLS];
     /* The latest warnings about failed calls. recent_case.what: hash of the address. */
@@ -155,13 +187,13 @@ struct seed
     bool busy, warned;
     int64_t next_us; /* Time at which the bootstrap name is resolved next, in microseconds. */
     uint32_t n;      /* Number of addresses of the bootstrap name, in at[]. */
-    struct
+    struct seed_address
     {
         char address[WIRE_ADDRESS_MAX + 1];
         /* busy: a dial is in progress. self: the address belongs to this peer, so it is not
          * dialled. */
         bool busy, self;
-        uint32_t tag; /* Tag of the last dial to this address. */
+        uint32_t tag; /* Tag of the last dial to this address. 0: none. */
     } at[NODE_SEED_ADDRESSES];
 };
 
@@ -266,6 +298,12 @@ struct sessions
     uint64_t failure_detector_changes;
 };
 
+/* Returns whether this peer opened the session, not the other end. */
+static inline bool link_dialled(const struct link *l)
+{
+    return l->tag != 0;
+}
+
 /* ---- internal to sessions.c, handshake.c, dissemination.c, dial.c, failure_detector.c ---- */
 
 /* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
@@ -311,6 +349,12 @@ void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
  * has answered. The process that answered may be another process with a copy of the identity. */
 void dial_all_again(struct sessions *s);
+/* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
+ * a call to it does not reach this peer. */
+bool dial_announces(const struct sessions *s, const char *address);
+/* Returns the bootstrap address whose last dial has the tag `tag`, and sets *seed to the number of
+ * its name. NULL: there is none. */
+struct seed_address *dial_seed_address(struct sessions *s, uint32_t tag, uint32_t *seed);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
@@ -380,7 +424,7 @@ void admit_tick(struct sessions *s);
 
 /* Prepares the check of a member's addresses when a session opens. Must be called before
  * dial_over(), after which this peer no longer knows which bootstrap address it dialled. */
-void callback_opened(struct sessions *s, struct link *l);
+void callback_opened(struct sessions *s, const struct link *l);
 /* Handles the end of the test call that has the dial number `tag`. `id`: the peer that answered;
  * NULL: the call failed for the reason `why`. Returns false if the call was not made by
  * callback.c. */

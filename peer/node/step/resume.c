@@ -395,7 +395,7 @@ static enum back look_at(const struct resume *r, const struct resume_member *m)
     if (now->record->boot != m->boot)
         return BACK_ANEW;
     const struct link *l = sessions_to(r->sessions, m->id);
-    if (l != NULL && l->hello && l->boot == m->boot)
+    if (l != NULL && l->role != LINK_NEW && l->boot == m->boot)
         return BACK_RAN_ON;
     MARK_IF(replaced(r, now->record), "resume: a member has a new identity");
     return replaced(r, now->record) ? BACK_GONE : BACK_AWAY;
