@@ -41,7 +41,7 @@ bool edges_bars(const struct edges *es, const struct neighbour *b)
 
 bool edges_found_out(const struct edges *es, const struct neighbour *b)
 {
-    bool known = edges_bars(es, b) || sessions_knows_violator(es->sessions, b->edge.id);
+    bool known = edges_bars(es, b) || quarantine_knows(es->sessions, b->edge.id);
     return known && b->edge.state != EDGE_OPEN;
 }
 

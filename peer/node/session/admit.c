@@ -37,12 +37,17 @@
 
 enum { SIGNED_MAX_BYTES = 256 };
 
-/* Writes an identity in hexadecimal, as in a members file. The caller provides the buffer, because
- * a message may contain several identities. */
-static const char *hex(const uint8_t id[WIRE_ID_BYTES], char out[2 * WIRE_ID_BYTES + 1])
+/* An identity in hexadecimal, as in a members file. */
+struct hex
 {
+    char text[2 * WIRE_ID_BYTES + 1];
+};
+
+static struct hex hex(const uint8_t id[WIRE_ID_BYTES])
+{
+    struct hex out;
     for (size_t i = 0; i < WIRE_ID_BYTES; i++)
-        snprintf(out + 2 * i, 3, "%02x", id[i]);
+        snprintf(out.text + 2 * i, 3, "%02x", id[i]);
     return out;
 }
 
@@ -53,7 +58,7 @@ static int compare(const void *a, const void *b)
 
 static void admit_check(const struct admit *a, int64_t now_us)
 {
-    assert(a->listed == (a->id != NULL) && (a->listed || a->n == 0));
+    assert(a->id != NULL || a->n == 0);
     assert(a->refused_us <= a->last_us && a->last_us <= now_us);
 }
 
@@ -69,7 +74,7 @@ static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
 static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     const struct admit *a = &s->admit;
-    return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
+    return a->id == NULL || on_list(a, id) || env_same_id(id, s->env->config.id);
 }
 
 /* Verifies the two signatures of the certificate in a member's record. */
@@ -120,12 +125,12 @@ static int judge(const struct sessions *s, const struct record *r, bool known, b
 
 bool admit_record(struct sessions *s, const struct record *r)
 {
-    return !s->admit.listed || judge(s, r, is_known(s, r), false) == ADMITTED;
+    return s->admit.id == NULL || judge(s, r, is_known(s, r), false) == ADMITTED;
 }
 
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    const struct member *m = s->admit.listed ? members_find(s->env->members, id) : NULL;
+    const struct member *m = s->admit.id != NULL ? members_find(s->env->members, id) : NULL;
     return m != NULL && m->refused && judge(s, m->record, false, false) != ADMITTED;
 }
 
@@ -149,7 +154,6 @@ bool admit_run_is_told(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 static void say_refused(struct sessions *s, const char *name, const uint8_t id[WIRE_ID_BYTES],
                         enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
 {
-    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (is_told(s, id, why))
         return;
     MARK_IF(why == REFUSED_UNLISTED, "admit: refuses an unlisted peer");
@@ -159,37 +163,39 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
     case REFUSED_UNLISTED:
         env_note(s->env, NOTE_WARNING,
                  "refused %s: its identity %s is not in the members file, and it has no token",
-                 name, hex(id, x));
+                 name, hex(id).text);
         break;
     case REFUSED_EXPIRED:
         env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token has expired", name,
-                 hex(id, x));
+                 hex(id).text);
         break;
     case REFUSED_ISSUER:
         env_note(s->env, NOTE_WARNING,
                  "refused %s (%.8s): its token was signed by %s, which is not in the members file",
-                 name, hex(id, x), hex(other, y));
+                 name, hex(id).text, hex(other).text);
         break;
     case REFUSED_FORGED:
-        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name, hex(id, x));
+        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name,
+                 hex(id).text);
         break;
     case REFUSED_NAME:
         env_note(s->env, NOTE_WARNING,
                  "refused %s (%.8s): that name belongs to %.8s, which is alive; each member needs "
                  "its own name",
-                 name, hex(id, x), hex(other, y));
+                 name, hex(id).text, hex(other).text);
         break;
     }
 }
 
-/* Sends REFUSED as the last message of the session and hangs up. */
+/* Sends REFUSED as the last message of the session and hangs up. `other`: the member with the same
+ * name for REFUSED_NAME, else NULL. */
 static void refuse(struct sessions *s, const struct link *l, enum wire_refusal why,
                    const uint8_t other[WIRE_ID_BYTES])
 {
     uint8_t out[128];
     struct wire_refused m = {.why = why};
     snprintf(m.name, sizeof m.name, "%s", s->env->config.name);
-    if (why == REFUSED_NAME)
+    if (other != NULL)
         memcpy(m.other, other, sizeof m.other);
     sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
     sessions_hang_up(s, l, false, "this peer refused the other end");
@@ -258,14 +264,13 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
     assert(!env_same_id(a->id, b->id) && strcmp(a->name, b->name) == 0);
     struct record gone = *loser;
     const struct link *l = sessions_to(s, gone.id);
-    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (env_same_id(gone.id, v->config.id)) {
         MARK("admit: this peer ends, its name is in use");
         env_note(
             v, NOTE_ERROR,
             "two members are called %s: %.8s and this one, %.8s, which started later and exits "
             "now",
-            gone.name, hex(other->id, x), hex(gone.id, y));
+            gone.name, hex(other->id).text, hex(gone.id).text);
         sessions_leave(s);
         env_end(v, 2);
         return;
@@ -282,11 +287,11 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
 {
     assert(l->role == LINK_NEW && l->hung_up == NULL);
-    int why = s->admit.listed ? judge(s, r, is_known(s, r), true) : ADMITTED;
+    int why = s->admit.id != NULL ? judge(s, r, is_known(s, r), true) : ADMITTED;
     if (why == ADMITTED)
         return true;
     say_refused(s, r->name, l->id, (enum wire_refusal)why, r->certificate.issuer);
-    refuse(s, l, (enum wire_refusal)why, l->id);
+    refuse(s, l, (enum wire_refusal)why, NULL);
     return false;
 }
 
@@ -308,11 +313,11 @@ bool admit_observer(struct sessions *s, const struct link *l)
     assert(l->role == LINK_OBSERVER && l->hung_up == NULL);
     if (is_free(s, l->id) || (m != NULL && !m->refused))
         return true;
-    char x[2 * WIRE_ID_BYTES + 1];
     if (!is_told(s, l->id, ADMIT_OBSERVER))
         env_note(s->env, NOTE_WARNING,
-                 "refused an observer: its identity %s is not in the members file", hex(l->id, x));
-    refuse(s, l, REFUSED_UNLISTED, l->id);
+                 "refused an observer: its identity %s is not in the members file",
+                 hex(l->id).text);
+    refuse(s, l, REFUSED_UNLISTED, NULL);
     return false;
 }
 
@@ -321,16 +326,15 @@ bool admit_observer(struct sessions *s, const struct link *l)
 /* Refuses a member that the new allow-list does not admit. */
 static void revoke(struct sessions *s, const struct record *r, enum wire_refusal why)
 {
-    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     if (why == REFUSED_ISSUER)
         env_note(s->env, NOTE_WARNING,
                  "%s (%.8s) is no longer a member: its token was signed by %.8s, which is not in "
                  "the members file",
-                 r->name, hex(r->id, x), hex(r->certificate.issuer, y));
+                 r->name, hex(r->id).text, hex(r->certificate.issuer).text);
     else
         env_note(s->env, NOTE_WARNING,
                  "%s (%.8s) is no longer a member: it is not in the members file", r->name,
-                 hex(r->id, x));
+                 hex(r->id).text);
     members_refuse(s->env->members, r->id, true, s->env->now_us);
 }
 
@@ -344,11 +348,11 @@ static void hold_members(struct sessions *s, const struct admit *former)
         struct record r = *m->record;
         int why = judge(s, &r, false, false);
         MARK_IF(why != ADMITTED && !m->refused, "admit: revokes a member");
-        MARK_IF(why == ADMITTED && m->refused && former->listed && !on_list(former, r.id),
+        MARK_IF(why == ADMITTED && m->refused && former->id != NULL && !on_list(former, r.id),
                 "admit: admits a member again");
         if (why != ADMITTED && !m->refused)
             revoke(s, &r, (enum wire_refusal)why);
-        else if (why == ADMITTED && m->refused && former->listed && !on_list(former, r.id))
+        else if (why == ADMITTED && m->refused && former->id != NULL && !on_list(former, r.id))
             members_refuse(all, r.id, false, s->env->now_us);
     }
 }
@@ -365,14 +369,13 @@ static void hold_sessions(struct sessions *s)
         bool invited = m != NULL && m->record->invited;
         MARK_IF(!stays, "admit: a new list ends a session");
         if (!stays)
-            refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, l->id);
+            refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, NULL);
     }
 }
 
 void admit_list(struct sessions *s, const struct node_event *ev)
 {
     struct admit *a = &s->admit, former = *a;
-    char x[2 * WIRE_ID_BYTES + 1];
     uint8_t(*id)[WIRE_ID_BYTES] = malloc((ev->admit.n + 1) * sizeof *id);
     if (id == NULL) {
         env_note(s->env, NOTE_ERROR,
@@ -385,36 +388,31 @@ void admit_list(struct sessions *s, const struct node_event *ev)
         assert(compare(id[i - 1], id[i]) <= 0);
     a->id = id;
     a->n = ev->admit.n;
-    a->listed = true;
     a->unix_us = ev->admit.unix_ms * 1000 - s->env->driver_us;
     a->told = (struct recent){0};
     bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
-    if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)
+    if (!own && (owned || former.id == NULL) && !members_self(s->env->members)->invited)
         env_note(s->env, NOTE_WARNING,
                  "this peer's own identity %s is not in its members file: peers with the same file "
                  "refuse it",
-                 hex(s->env->config.id, x));
+                 hex(s->env->config.id).text);
     hold_members(s, &former);
     hold_sessions(s);
     admit_check(a, s->env->now_us);
     free(former.id);
 }
 
-void admit_close(struct admit *a)
-{
-    free(a->id);
-    *a = (struct admit){0};
-}
-
 /* ---- refusals of this peer by others ---- */
 
-bool admit_is_refused(const struct admit *a)
+bool sessions_are_refused(const struct sessions *s)
 {
-    return a->refused_us != 0;
+    return s->admit.refused_us != 0;
 }
 
-bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+bool admit_must_wait(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
+    const struct admit *a = &s->admit;
+    int64_t now_us = s->env->now_us;
     for (uint32_t i = 0; i < ADMIT_TOLD; i++) {
         const struct recent_case *c = &a->told.at[i];
         if (c->until_us > now_us && now_us - c->last_us < REFUSER_REDIAL_US
@@ -426,14 +424,13 @@ bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int
 
 static void say_why(struct sessions *s, const struct wire_refused *m)
 {
-    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
     struct env *v = s->env;
     switch (m->why) {
     case REFUSED_UNLISTED:
         env_note(v, NOTE_WARNING,
                  "%s does not admit this peer: identity %s is not in its members file, and there "
                  "is no --token",
-                 m->name, hex(v->config.id, x));
+                 m->name, hex(v->config.id).text);
         break;
     case REFUSED_EXPIRED:
         env_note(v, NOTE_WARNING, "%s does not admit this peer: this peer's token has expired",
@@ -453,7 +450,7 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
         env_note(v, NOTE_WARNING,
                  "%s does not admit this peer, %.8s: the name %s belongs to %.8s, which is alive; "
                  "choose another with --name",
-                 m->name, hex(v->config.id, x), v->config.name, hex(m->other, y));
+                 m->name, hex(v->config.id).text, v->config.name, hex(m->other).text);
         break;
     }
 }

@@ -219,13 +219,12 @@ void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why)
 void callback_opened(struct sessions *s, const struct link *l)
 {
     struct callback_link *k = results(s, l);
-    uint32_t seed;
+    struct seed_address *a;
     *k = (struct callback_link){.theirs = CALLBACK_OPEN};
     if (!is_on(s))
         return;
     k->next_us = s->env->now_us + env_jitter(s->env, CALLBACK_US);
-    const struct seed_address *a = link_dialled(l) ? dial_seed_address(s, l->tag, &seed) : NULL;
-    if (a != NULL && a->busy)
+    if (link_dialled(l) && dial_seed_of(s, l->tag, &a) != NULL && a->busy)
         k->dialled = hash_of(a->address);
 }
 

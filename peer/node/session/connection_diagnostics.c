@@ -87,8 +87,8 @@ static bool self_only(const struct seed *d)
     return d->n > 0;
 }
 
-/* The entry of a name without failures is zero. */
-static void entry_check(const struct connection_diagnostics_entry *e, int64_t now_us)
+/* A name without failures has a struct of zeros. */
+static void failure_check(const struct seed_failure *e, int64_t now_us)
 {
     assert(e->n > 0 || (e->tell.gap_us == 0 && e->tell.next_us == 0 && e->since_us == 0));
     backoff_check(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US);
@@ -97,71 +97,75 @@ static void entry_check(const struct connection_diagnostics_entry *e, int64_t no
 
 /* ---- Events ----------------------------------------------------------- */
 
-static void note_failure(struct sessions *s, uint32_t seed, enum node_why why)
+static void note_failure(struct sessions *s, struct seed *d, enum node_why why)
 {
-    struct connection_diagnostics_entry *e = &s->seek.at[seed];
+    struct seed_failure *e = &d->failure;
     /* A name may have several addresses, such as ::1 and 127.0.0.1 of localhost. A hearsay peer or
      * another program answers at one of them, so failures of the others are not the cause. */
-    if (e->n > 0 && s->seeds[seed].n > 1 && is_wrong(e->why) && !is_wrong(why))
+    if (e->n > 0 && d->n > 1 && is_wrong(e->why) && !is_wrong(why))
         return;
     if (e->n == 0 || e->why != why)
-        *e = (struct connection_diagnostics_entry){.why = why, .since_us = s->env->now_us};
+        *e = (struct seed_failure){.why = why, .since_us = s->env->now_us};
     e->n++;
-    entry_check(e, s->env->now_us);
+    failure_check(e, s->env->now_us);
 }
 
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev)
 {
-    uint32_t seed;
-    const struct seed_address *a = dial_seed_address(s, ev->dial.tag, &seed);
-    if (a == NULL || !a->busy)
+    struct seed_address *a;
+    struct seed *d = dial_seed_of(s, ev->dial.tag, &a);
+    if (d == NULL || !a->busy)
         return;
-    note_failure(s, seed, ev->dial.why);
-    s->seek.at[seed].least = ev->dial.least;
-    s->seek.at[seed].most = ev->dial.most;
+    note_failure(s, d, ev->dial.why);
+    d->failure.least = ev->dial.least;
+    d->failure.most = ev->dial.most;
 }
 
-void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed)
+void connection_diagnostics_unresolved(struct sessions *s, struct seed *d)
 {
-    struct connection_diagnostics_entry *e = &s->seek.at[seed];
-    note_failure(s, seed, NODE_WHY_UNRESOLVED);
-    if (e->n > 1)
+    struct backoff *tell = &d->failure.tell;
+    note_failure(s, d, NODE_WHY_UNRESOLVED);
+    if (d->failure.n > 1)
         return;
-    e->tell.gap_us = 0;
-    backoff_wait(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, s->env->now_us);
+    tell->gap_us = 0;
+    backoff_wait(tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, s->env->now_us);
 }
 
 /* Counts a failure if the peer ended the session at once. If there is another session with the same
  * peer, the peer closed this session as a duplicate, which is no failure. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l)
 {
-    uint32_t seed;
+    struct seed_address *a;
     assert(!l->used);
-    if (link_dialled(l) && l->role == LINK_NEW && l->hung_up == NULL
-        && sessions_to(s, l->id) == NULL && dial_seed_address(s, l->tag, &seed) != NULL)
-        note_failure(s, seed, NODE_WHY_UNWELCOME);
+    if (!link_dialled(l) || l->role != LINK_NEW || l->hung_up != NULL
+        || sessions_to(s, l->id) != NULL)
+        return;
+    struct seed *d = dial_seed_of(s, l->tag, &a);
+    if (d != NULL)
+        note_failure(s, d, NODE_WHY_UNWELCOME);
 }
 
 void connection_diagnostics_met(struct sessions *s, const struct link *l)
 {
-    uint32_t seed;
+    struct seed_address *a;
     assert(link_talks(l));
     s->seek.met = true;
-    if (link_dialled(l) && dial_seed_address(s, l->tag, &seed) != NULL)
-        s->seek.at[seed] = (struct connection_diagnostics_entry){0};
+    struct seed *d = link_dialled(l) ? dial_seed_of(s, l->tag, &a) : NULL;
+    if (d != NULL)
+        d->failure = (struct seed_failure){0};
 }
 
 /* ---- Warnings --------------------------------------------------------- */
 
-/* Returns whether a warning about bootstrap name `i` must be printed now. */
-static bool due(const struct sessions *s, uint32_t i)
+/* Returns whether a warning about the bootstrap name must be printed now. */
+static bool due(const struct sessions *s, const struct seed *d)
 {
-    const struct connection_diagnostics_entry *e = &s->seek.at[i];
+    const struct seed_failure *e = &d->failure;
     const struct connection_diagnostics *k = &s->seek;
     int64_t now = s->env->now_us;
-    if (e->n == 0 || now < e->tell.next_us || self_only(&s->seeds[i]))
+    if (e->n == 0 || now < e->tell.next_us || self_only(d))
         return false;
-    if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
+    if (e->why == NODE_WHY_UNWELCOME && sessions_are_refused(s))
         /* The refusing peer has sent the reason, and admit.c has printed it, so nothing is printed
          * here. */
         return false;
@@ -199,14 +203,13 @@ void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_
     add_rest(out, CONNECTION_DIAGNOSTICS_NAMES, n);
 }
 
-static void tell_version(struct sessions *s, uint32_t i)
+static void tell_version(struct sessions *s, const struct seed *d)
 {
-    const struct connection_diagnostics_entry *e = &s->seek.at[i];
     env_note(s->env, NOTE_WARNING,
              "no session with %.80s: the peer supports protocol versions %u to %u, this program %u "
              "to %u",
-             s->seeds[i].name, (unsigned)e->least, (unsigned)e->most, (unsigned)WIRE_VERSION_LEAST,
-             (unsigned)WIRE_VERSION);
+             d->name, (unsigned)d->failure.least, (unsigned)d->failure.most,
+             (unsigned)WIRE_VERSION_LEAST, (unsigned)WIRE_VERSION);
 }
 
 /* Prints one warning for all bootstrap names that fail for the reason `why`, even if the warning is
@@ -217,16 +220,16 @@ static void tell_all(struct sessions *s, enum node_why why)
     uint32_t n = 0, tries = 0;
     int64_t since_us = s->env->now_us;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++) {
-        struct connection_diagnostics_entry *e = &s->seek.at[i];
+        struct seed_failure *e = &s->seeds[i].failure;
         if (e->n == 0 || e->why != why || self_only(&s->seeds[i]))
             continue;
         add_name(names, sizeof names, s->seeds[i].name, n++);
         tries = e->n > tries ? e->n : tries;
         since_us = e->since_us < since_us ? e->since_us : since_us;
         backoff_wait(&e->tell, CONNECTION_WARNING_US, CONNECTION_WARNING_MAX_US, s->env->now_us);
-        entry_check(e, s->env->now_us);
+        failure_check(e, s->env->now_us);
         if (why == NODE_WHY_VERSION)
-            tell_version(s, i);
+            tell_version(s, &s->seeds[i]);
     }
     add_rest(names, sizeof names, n);
     if (why != NODE_WHY_VERSION)
@@ -280,8 +283,8 @@ void connection_diagnostics_tick(struct sessions *s, bool has_run)
     else if (k->alone_us == 0)
         k->alone_us = s->env->now_us > 0 ? s->env->now_us : 1;
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
-        if (due(s, i))
-            tell_all(s, k->at[i].why);
+        if (due(s, &s->seeds[i]))
+            tell_all(s, s->seeds[i].failure.why);
     tell_own(s);
     if (s->env->config.n_bootstrap > 0)
         tell_no_run(s, has_run);

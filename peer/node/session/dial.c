@@ -54,13 +54,6 @@ static void wait_longer(struct sessions *s, struct contact *c, int64_t most_us)
         s->env->now_us + env_jitter(s->env, backoff_grow(&c->redial, REDIAL_MIN_US, most_us));
 }
 
-/* A member that was heard recently is dialled more often, because its process may be restarting. */
-static void dial_failed(struct sessions *s, struct contact *c)
-{
-    bool recent = c->met && s->env->now_us - c->heard_us < RESTARTING_US;
-    wait_longer(s, c, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
-}
-
 /* ---- bootstrap ---- */
 
 void dial_start(struct sessions *s)
@@ -111,7 +104,7 @@ void dial_dropped(struct sessions *s, const struct record *r)
 
 /* Dials the addresses of a bootstrap name, except those of this peer and of connected members. At
  * most NODE_DIALS_MAX dials are made per step. */
-static void dial_seed(struct sessions *s, struct seed *d)
+static void dial_addresses(struct sessions *s, struct seed *d)
 {
     for (uint32_t k = 0; k < d->n; k++)
         d->at[k].self |= dial_announces(s, d->at[k].address);
@@ -123,14 +116,14 @@ static void dial_seed(struct sessions *s, struct seed *d)
     }
 }
 
-struct seed_address *dial_seed_address(struct sessions *s, uint32_t tag, uint32_t *seed)
+struct seed *dial_seed_of(struct sessions *s, uint32_t tag, struct seed_address **address)
 {
     assert(tag != 0);
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].tag == tag) {
-                *seed = i;
-                return &s->seeds[i].at[k];
+                *address = &s->seeds[i].at[k];
+                return &s->seeds[i];
             }
     return NULL;
 }
@@ -160,7 +153,7 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
             env_note(s->env, NOTE_WARNING, "bootstrap %s does not resolve; will be retried",
                      d->name);
         d->warned = true;
-        connection_diagnostics_unresolved(s, ev->resolved.seed);
+        connection_diagnostics_unresolved(s, d);
         d->next_us = s->env->now_us + env_jitter(s->env, BOOTSTRAP_ALONE_US);
         return;
     }
@@ -179,7 +172,7 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         snprintf(d->at[k].address, sizeof d->at[k].address, "%s", ev->resolved.address[k]);
         d->at[k].self = self;
     }
-    dial_seed(s, d);
+    dial_addresses(s, d);
 }
 
 /* Returns whether a finished dial was refused by a host that is up, and updates the number of
@@ -199,13 +192,12 @@ static bool count_refusal(struct sessions *s, const uint8_t *id, enum node_why w
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
-    uint32_t seed;
-    struct seed_address *a = dial_seed_address(s, tag, &seed);
+    struct seed_address *a;
     if (s->dead_tag == tag) {
         s->dead_tag = 0;
         count_refusal(s, id, why);
     }
-    if (a != NULL && a->busy) {
+    if (dial_seed_of(s, tag, &a) != NULL && a->busy) {
         a->busy = false;
         a->self |= self;
     }
@@ -218,7 +210,9 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_wh
         c->refusals = refused ? c->refusals + 1 : 0;
         if (id != NULL && env_same_id(id, c->id))
             continue;
-        dial_failed(s, c);
+        /* A member that was heard recently may be restarting, so it is dialled more often. */
+        bool recent = c->met && s->env->now_us - c->heard_us < RESTARTING_US;
+        wait_longer(s, c, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
         dial_check_contact(s, c);
         callback_in_vain(s, c, id != NULL ? NODE_WHY_OTHER : why);
     }
@@ -316,8 +310,7 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
     const struct member *m = members_find(s->env->members, id);
     if (c == NULL || c->tag != 0 || s->env->now_us < c->redial.next_us || m == NULL
         || m->record->n_addresses == 0 || s->env->fx->n_dials == NODE_DIALS_MAX || in_touch(s, id)
-        || quarantine_holds(&s->quarantine, id, s->env->now_us)
-        || admit_must_wait(&s->admit, id, s->env->now_us))
+        || quarantine_holds(&s->quarantine, id, s->env->now_us) || admit_must_wait(s, id))
         return;
     /* If both peers dialled at the same time, one of the two sessions would have to be closed
      * again. Therefore the peer with the greater id waits before it dials. */
@@ -335,9 +328,11 @@ void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
         c->redial.next_us = 0;
 }
 
-void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+void sessions_opened(struct sessions *s, const struct link *l)
 {
-    struct contact *c = dial_contact(s, id);
+    struct contact *c = dial_contact(s, l->id);
+    assert(link_open(l));
+    sessions_own(s, l)->opened = true;
     if (c != NULL)
         c->redial.gap_us = 0;
 }

@@ -14,11 +14,18 @@
 
 #include <assert.h>
 
-/* Returns the number by which the member table identifies the session. This is its index in
- * links[]. */
-static uint32_t place_of(const struct sessions *s, const struct link *l)
+void dissemination_send(struct sessions *s, const struct link *l, const struct wire_members *m)
 {
-    return (uint32_t)(l - s->links);
+    struct shared_scratch *c = s->env->commons;
+    sessions_send(s, l, false, c->message, wire_put_members(c->message, sizeof c->message, m),
+                  NULL);
+}
+
+void dissemination_send_record(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct wire_members m = {.n_records = 1, .records = s->env->commons->batch.records};
+    m.records[0] = *r;
+    dissemination_send(s, l, &m);
 }
 
 /* Continues a transfer of the whole member table: sends the next members, at most `most`. After the
@@ -27,9 +34,8 @@ static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 {
     struct env *v = s->env;
     struct wire_members m = env_batch(v);
-    if (members_tell(v->members, place_of(s, l), &l->told, &m, most))
-        sessions_send(s, l, false, v->commons->message,
-                      wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+    if (members_tell(v->members, sessions_slot(s, l), &l->told, &m, most))
+        dissemination_send(s, l, &m);
     bool asked = l->transfer == LINK_TRANSFER_STATUS;
     if (members_told_all(v->members, l->told)) {
         l->transfer = LINK_TRANSFER_NONE;
@@ -68,12 +74,10 @@ static void send_news(struct sessions *s, struct wire_members *m)
         const struct link *l = &s->links[i];
         if (!link_open(l))
             continue;
-        m->without = members_known(v->members, place_of(s, l));
+        m->without = members_known(v->members, sessions_slot(s, l));
         bool records = m->n_records > 0 && m->without != UINT64_MAX >> (64 - m->n_records);
         if (records || m->n_accusations > 0 || m->n_vouches > 0)
-            sessions_send(s, l, false, v->commons->message,
-                          wire_put_members(v->commons->message, sizeof v->commons->message, m),
-                          NULL);
+            dissemination_send(s, l, m);
     }
     m->without = 0;
 }
@@ -114,16 +118,4 @@ void sessions_news(struct sessions *s)
         s->n_news -= most;
         send_news(s, &m);
     }
-}
-
-/* ---- what the other ends know ---- */
-
-void dissemination_listens(struct sessions *s, const struct link *l, bool member)
-{
-    members_listener(s->env->members, place_of(s, l), member);
-}
-
-void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r)
-{
-    members_heard(s->env->members, place_of(s, l), r);
 }

@@ -78,7 +78,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
         return MEMBERS_OLD;
     bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
-    dissemination_heard(s, l, r);
+    members_heard(v->members, sessions_slot(s, l), r);
     /* The new record has a valid certificate, so the member is no longer refused. */
     if (was_out && !admit_keeps_out(s, r->id))
         members_refuse(v->members, r->id, false, v->now_us);
@@ -115,8 +115,7 @@ static void revive(struct sessions *s, const struct link *l, const struct record
     if (!members_revive(v->members, r, &m.accusations[0]))
         return;
     m.n_accusations = 1;
-    sessions_send(s, l, false, v->commons->message,
-                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+    dissemination_send(s, l, &m);
 }
 
 /* Sends an initial member the record of its earlier process, if the member's current process does
@@ -129,11 +128,7 @@ static void remind(struct sessions *s, const struct link *l, const struct record
     if (earlier == NULL || r->initial || env_same_id(r->id, v->config.id))
         return;
     MARK("handshake: reminds an initial member");
-    struct wire_members m = env_batch(v);
-    m.records[0] = *earlier;
-    m.n_records = 1;
-    sessions_send(s, l, false, v->commons->message,
-                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
+    dissemination_send_record(s, l, earlier);
 }
 
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
@@ -142,18 +137,6 @@ enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
     revive(s, l, r);
     remind(s, l, r);
     return merge(s, l, r);
-}
-
-void handshake_met(struct sessions *s, const struct link *l)
-{
-    assert(link_talks(l));
-    members_session(s->env->members, l->id, true, s->env->now_us);
-    members_vouch(s->env->members, s->env->now_us);
-}
-
-void handshake_tick(struct sessions *s)
-{
-    members_vouch(s->env->members, s->env->now_us);
 }
 
 /* Returns whether the other end of session `l` may announce one more member that is unknown to this
@@ -175,7 +158,7 @@ static bool may_introduce(struct sessions *s, struct link *l)
 
 void handshake_record(struct sessions *s, const struct link *link, const struct record *r)
 {
-    struct link *l = &s->links[link - s->links];
+    struct link *l = sessions_own(s, link);
     if (members_find(s->env->members, r->id) == NULL && !may_introduce(s, l))
         return;
     note_other(s, l, r, merge(s, l, r));
@@ -186,7 +169,7 @@ void handshake_record(struct sessions *s, const struct link *link, const struct 
 void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)
 {
     struct env *v = s->env;
-    struct link *l = &s->links[link - s->links];
+    struct link *l = sessions_own(s, link);
     assert(link_open(l));
     members_expect(v->members, told->records, told->n_records);
     for (uint32_t i = 0; i < told->n_records && l->hung_up == NULL; i++)

@@ -75,9 +75,9 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     assert(quarantine_holds(q, id, now_us));
 }
 
-bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES])
+bool quarantine_knows(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    return find(q, id) < QUARANTINE_IDS;
+    return find(&s->quarantine, id) < QUARANTINE_IDS;
 }
 
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)

@@ -14,6 +14,7 @@
  */
 #include "peer/node/session/sessions.h"
 
+#include "gossip/members/endorsements.h"
 #include "peer/node/session/sessions_state.h"
 
 #include <assert.h>
@@ -46,7 +47,7 @@ void sessions_close(struct sessions *s)
 {
     if (s == NULL)
         return;
-    admit_close(&s->admit);
+    free(s->admit.id);
     free(s->seeds);
     free(s->contacts);
     free(s);
@@ -99,20 +100,10 @@ const struct link *sessions_at(const struct sessions *s, size_t slot)
     return &s->links[slot];
 }
 
-size_t sessions_slot(const struct sessions *s, const struct link *l)
+uint32_t sessions_slot(const struct sessions *s, const struct link *l)
 {
     assert(l >= s->links && l < s->links + s->n_links);
-    return (size_t)(l - s->links);
-}
-
-bool sessions_are_refused(const struct sessions *s)
-{
-    return admit_is_refused(&s->admit);
-}
-
-bool sessions_knows_violator(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
-{
-    return quarantine_knows(&s->quarantine, id);
+    return (uint32_t)(l - s->links);
 }
 
 bool sessions_met_any(const struct sessions *s)
@@ -122,7 +113,10 @@ bool sessions_met_any(const struct sessions *s)
 
 uint64_t sessions_violations(const struct sessions *s)
 {
-    return s->n_violations;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n_kinds; i++)
+        n += s->kind[i].n;
+    return n;
 }
 
 const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t *count)
@@ -146,15 +140,13 @@ static void link_check(const struct link *l)
 static void sessions_check(const struct sessions *s)
 {
     assert(s->n_links <= NODE_LINKS_MAX && s->n_news <= WIRE_BATCH_MAX);
-    assert((s->n_kinds > 0) == (s->n_violations > 0));
     assert(s->away == SESSIONS_THERE || !sessions_any(s));
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used)
             link_check(&s->links[i]);
 }
 
-/* Returns the writable link for a const one. Other modules only hold pointers to const links. */
-static struct link *ours(struct sessions *s, const struct link *l)
+struct link *sessions_own(struct sessions *s, const struct link *l)
 {
     return &s->links[sessions_slot(s, l)];
 }
@@ -162,7 +154,7 @@ static struct link *ours(struct sessions *s, const struct link *l)
 static struct link *find(struct sessions *s, uint32_t number)
 {
     const struct link *l = sessions_link(s, number);
-    return l == NULL ? NULL : ours(s, l);
+    return l == NULL ? NULL : sessions_own(s, l);
 }
 
 /* ---- sending ---- */
@@ -176,7 +168,7 @@ void sessions_send(struct sessions *s, const struct link *l, bool bulk, const ui
 
 void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
 {
-    struct link *own = ours(s, l);
+    struct link *own = sessions_own(s, l);
     assert(own->used && why != NULL);
     if (own->hung_up != NULL || !env_hang_up(s->env, own->number, violation))
         return;
@@ -193,15 +185,10 @@ static void count_kind(struct sessions *s, const char *what)
     if (i == s->n_kinds && i < SESSIONS_KINDS)
         s->kind[s->n_kinds++].what = i + 1 < SESSIONS_KINDS ? what : "another one";
     s->kind[i < SESSIONS_KINDS ? i : SESSIONS_KINDS - 1].n++;
-    uint64_t n = 0;
-    for (i = 0; i < s->n_kinds; i++)
-        n += s->kind[i].n;
-    assert(n == s->n_violations);
 }
 
 void sessions_violation(struct sessions *s, const struct link *l, const char *what)
 {
-    s->n_violations++;
     count_kind(s, what);
     quarantine_add(&s->quarantine, l->id, s->env->now_us);
     env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
@@ -266,7 +253,7 @@ void sessions_say_finished_all(struct sessions *s)
 void sessions_status_req(struct sessions *s, const struct link *l)
 {
     if (l->transfer != LINK_TRANSFER_NONE)
-        ours(s, l)->transfer = LINK_TRANSFER_STATUS;
+        sessions_own(s, l)->transfer = LINK_TRANSFER_STATUS;
     else
         s->owner.status(s->owner.self, l);
 }
@@ -276,15 +263,12 @@ void sessions_status_req(struct sessions *s, const struct link *l)
  * peer a member after this peer's HELLO. */
 void sessions_leave(struct sessions *s)
 {
-    struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
-    members_set_state(v->members, RECORD_LEFT);
-    m.records[0] = *members_self(v->members);
-    assert(m.records[0].state == RECORD_LEFT);
-    size_t len = wire_put_members(v->commons->message, sizeof v->commons->message, &m);
+    members_set_state(s->env->members, RECORD_LEFT);
+    const struct record *own = members_self(s->env->members);
+    assert(own->state == RECORD_LEFT);
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && s->links[i].role != LINK_OBSERVER && s->links[i].hung_up == NULL)
-            sessions_send(s, &s->links[i], false, v->commons->message, len, NULL);
+            dissemination_send_record(s, &s->links[i], own);
 }
 
 /* ---- start and end of a session ---- */
@@ -362,7 +346,7 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     callback_opened(s, l);
     if (link_dialled(l))
         dial_over(s, l->tag, l->id, NODE_WHY_UNKNOWN);
-    dissemination_listens(s, l, false);
+    members_listener(s->env->members, sessions_slot(s, l), false);
     if (!self)
         learn_address(v, ev->up.local_host);
     env_debug(v, "session with %s is up, dialled by %s", env_name(v, l->id),
@@ -407,31 +391,13 @@ const struct link *sessions_heard(struct sessions *s, uint32_t number)
     return l;
 }
 
-void sessions_opened(struct sessions *s, const struct link *l)
-{
-    assert(link_open(l));
-    ours(s, l)->opened = true;
-    dial_opened(s, l->id);
-}
-
 void sessions_uncertified(struct sessions *s, const struct link *l)
 {
     assert(link_talks(l));
-    ours(s, l)->uncertified = true;
+    sessions_own(s, l)->uncertified = true;
 }
 
 /* ---- HELLO ---- */
-
-/* Sends a record on a session that is about to end because another process has the same identity.
- * The receiver learns from the record that the other process exists. */
-static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
-{
-    struct env *v = s->env;
-    struct wire_members m = {.n_records = 1, .records = v->commons->batch.records};
-    m.records[0] = *r;
-    sessions_send(s, l, false, v->commons->message,
-                  wire_put_members(v->commons->message, sizeof v->commons->message, &m), NULL);
-}
 
 /* Decides between the new session `l` and an older session with the same identity, if one exists,
  * and closes one of them. Returns whether it has closed `l`. `r`: the record in the HELLO on `l`.
@@ -458,14 +424,14 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     bool older = m != NULL && !same && r->incarnation < m->record->incarnation;
     if (lives && (same ? crossed && link_dialled(old) == we_are_low : older)) {
         if (older)
-            tell_of(s, l, m->record);
+            dissemination_send_record(s, l, m->record);
         sessions_hang_up(s, l, false,
                          older ? "the other end is an older process of the same peer"
                                : "duplicate");
         return true;
     }
     if (!same)
-        tell_of(s, old, r);
+        dissemination_send_record(s, old, r);
     sessions_hang_up(s, old, false, "replaced by a newer session");
     s->owner.lost(s->owner.self, old);
     return false;
@@ -601,11 +567,12 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
          * the run, or is about another run. No speed can be computed from it. */
         l->before_us = 0;
     l->started = h->has_started;
-    handshake_met(s, l);
+    members_session(s->env->members, l->id, true, s->env->now_us);
+    members_vouch(s->env->members, s->env->now_us);
     if (first) {
         env_debug(s->env, "HELLO of %s accepted: round %llu", env_name(s->env, l->id),
                   (unsigned long long)l->round);
-        dissemination_listens(s, l, true);
+        members_listener(s->env->members, sessions_slot(s, l), true);
         dissemination_tell_all(s, l);
         sessions_say_finished(s, l);
         failure_detector_met(s, l);
@@ -634,7 +601,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
 
 void sessions_hello(struct sessions *s, const struct link *link, const struct wire_hello *h)
 {
-    struct link *l = ours(s, link);
+    struct link *l = sessions_own(s, link);
     bool observer = h->role == WIRE_OBSERVER;
     bool own = env_same_id(l->id, s->env->config.id);
     assert(l->used && l->hung_up == NULL && l->role != LINK_OBSERVER);
@@ -660,7 +627,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
 
 void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
 {
-    struct link *l = ours(s, link);
+    struct link *l = sessions_own(s, link);
     assert(l->role != LINK_NEW && l->hung_up == NULL);
     say_round(l, ping->round, s->env->now_us);
     if (!l->started)
@@ -719,7 +686,7 @@ void sessions_tick(struct sessions *s)
     (void)members_tick(v->members, v->now_us);
     dial_tick_seeds(s);
     dial_tick_dead(s);
-    handshake_tick(s);
+    members_vouch(v->members, v->now_us);
     failure_detector_tick(s);
     callback_tick(s);
     connection_diagnostics_tick(s, standing(s).has_run || standing(s).gathers);
@@ -734,7 +701,7 @@ void sessions_tick(struct sessions *s)
         if (l != NULL) {
             /* The whole member table is sent, because the notes about which records the other end
              * knows may be wrong. */
-            dissemination_listens(s, l, false);
+            members_listener(s->env->members, sessions_slot(s, l), false);
             dissemination_tell_all(s, l);
         }
         s->entropy_us = v->now_us + env_jitter(v, ANTI_ENTROPY_US);

@@ -307,11 +307,13 @@ bool sessions_run_begun(const struct sessions *s);
  * get it. */
 size_t sessions_slots(const struct sessions *s);
 const struct link *sessions_at(const struct sessions *s, size_t slot);
-size_t sessions_slot(const struct sessions *s, const struct link *l);
-/* Returns whether this peer counts as refused by other peers (admit_is_refused()). */
+uint32_t sessions_slot(const struct sessions *s, const struct link *l);
+/* Returns whether this peer counts as refused: a peer has refused it within REFUSAL_VALID_US, and
+ * no session with another peer has lasted for ADMITTED_US. */
 bool sessions_are_refused(const struct sessions *s);
-/* Returns whether peer `id` has violated the protocol recently (quarantine.c). */
-bool sessions_knows_violator(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Returns whether peer `id` is in the table of violators of the protocol, even if its quarantine is
+ * over (quarantine.c). */
+bool quarantine_knows(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether this process has had a session with another peer. */
 bool sessions_met_any(const struct sessions *s);
 /* Returns the number of protocol violations by other peers. */

@@ -36,10 +36,10 @@ enum {
  * sessions. Times are node times in microseconds. */
 struct admit
 {
-    /* True: an allow-list has arrived. False: every holder of the cluster key is admitted. */
-    bool listed;
-    uint8_t (*id)[WIRE_ID_BYTES]; /* The allow-list: n sorted identities. Owned. */
-    size_t n;                     /* Number of identities in the allow-list. */
+    /* The allow-list: n sorted identities. NULL: none has arrived, so every holder of the cluster
+     * key is admitted. Owned. */
+    uint8_t (*id)[WIRE_ID_BYTES];
+    size_t n;
     /* Wall clock (microseconds since 1970) minus the driver's clock, when the allow-list arrived.
      * The driver's clock does not stop during pauses. */
     int64_t unix_us;
@@ -110,33 +110,14 @@ struct callback
 
 /* ---- connection_diagnostics.c ---- */
 
-/* Failures to reach one bootstrap name since its last success. */
-struct connection_diagnostics_entry
-{
-    enum node_why why; /* Reason of the last failure to reach the bootstrap name. */
-    /* Number of consecutive failures to reach the bootstrap name for the reason `why`. 0: no
-     * failure. */
-    uint32_t n;
-    /* Time of the first of the n consecutive failures to reach the bootstrap name, in
-     * microseconds. */
-    int64_t since_us;
-    /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
-     * supports. */
-    uint32_t least, most;
-    struct backoff tell; /* Warnings about this bootstrap name. */
-};
-
-/* Warnings about failed dials to bootstrap names. Part of struct sessions. */
+/* Warnings about missing sessions and a missing run. Times are in microseconds. */
 struct connection_diagnostics
 {
-    struct connection_diagnostics_entry
-        /* Failures of each bootstrap name, in the order of the bootstrap list. */
-        at[NODE_SEEDS_MAX];
     bool met; /* True: this process has had a session with another peer. */
     /* True: the message that all bootstrap names are addresses of this peer was printed. */
     bool told_own;
-    /* Time at which the last session ended or, before the first session, of the process start, in
-     * microseconds. 0: there is a session. */
+    /* End of the last session or, before the first session, start of the process. 0: there is a
+     * session. */
     int64_t alone_us;
     struct backoff no_run; /* Warnings that no connected peer has a run. */
 };
@@ -178,6 +159,19 @@ struct contact
     struct backoff spared;
 };
 
+/* Failures to reach one bootstrap name since its last success. Written by
+ * connection_diagnostics.c. */
+struct seed_failure
+{
+    enum node_why why;   /* Reason of the last failure. */
+    uint32_t n;          /* Number of consecutive failures for this reason. 0: no failure. */
+    int64_t since_us;    /* Time of the first of the n failures, in microseconds. */
+    struct backoff tell; /* Warnings about the bootstrap name. */
+    /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
+     * supports. */
+    uint32_t least, most;
+};
+
 /* A name of the bootstrap list, its addresses and the dials to them. */
 struct seed
 {
@@ -195,6 +189,7 @@ struct seed
         bool busy, self;
         uint32_t tag; /* Tag of the last dial to this address. 0: none. */
     } at[NODE_SEED_ADDRESSES];
+    struct seed_failure failure;
 };
 
 /* ---- quarantine.c ---- */
@@ -226,7 +221,6 @@ struct sessions
     /* Number of slots in links[] that were ever used. A new session takes the first free slot, so
      * all slots from this index on are unused. */
     size_t n_links;
-    uint64_t n_violations; /* Number of protocol violations by other peers. */
     struct
     {
         const char *what; /* Kind of protocol violation, a string literal. */
@@ -304,32 +298,29 @@ static inline bool link_dialled(const struct link *l)
     return l->tag != 0;
 }
 
-/* ---- internal to sessions.c, handshake.c, dissemination.c, dial.c, failure_detector.c ---- */
+/* ---- sessions.c, handshake.c, dissemination.c ---- */
+
+/* Returns the writable link for a const one. Other modules only hold pointers to const links. */
+struct link *sessions_own(struct sessions *s, const struct link *l);
 
 /* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
  * identity. */
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
-/* Called when the HELLO on `l` was accepted. This peer can now endorse the member. */
-void handshake_met(struct sessions *s, const struct link *l);
-/* Signs the endorsements that members need from this peer. */
-void handshake_tick(struct sessions *s);
 /* Handles the end of a session. Prints an error if the other end closed it in favour of another
  * process with this peer's identity. */
 void handshake_lost(struct sessions *s, const struct link *l);
 
+/* dissemination_send() sends a MEMBERS message. dissemination_send_record() sends one that contains
+ * only record r. */
+void dissemination_send(struct sessions *s, const struct link *l, const struct wire_members *m);
+void dissemination_send_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Starts to send the whole member table over `l`: one batch now, the rest in
  * dissemination_tick(). */
 void dissemination_tell_all(struct sessions *s, struct link *l);
 /* Continues the transfers of the member table, and allows SESSIONS_NEWS more membership changes to
  * be forwarded. */
 void dissemination_tick(struct sessions *s);
-/* dissemination_listens() calls members_listener() for session `l`, and dissemination_heard() calls
- * members_heard(). The member table thus tracks which records the other end of each session
- * knows. */
-void dissemination_listens(struct sessions *s, const struct link *l, bool member);
-void dissemination_heard(struct sessions *s, const struct link *l, const struct record *r);
-
 void dial_start(struct sessions *s);
 /* Dials `address`, which must stay valid until the next step. *tag is set to a number by which the
  * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
@@ -344,17 +335,15 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_wh
 /* Called when a session ends that opened no edge, or that this peer ended for a violation.
  * Increases the back-off before the next dial to the member at the other end. */
 void dial_in_vain(struct sessions *s, const struct link *l);
-/* Resets the back-off of dials to member `id` after an edge to the member opened. */
-void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
  * has answered. The process that answered may be another process with a copy of the identity. */
 void dial_all_again(struct sessions *s);
 /* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
  * a call to it does not reach this peer. */
 bool dial_announces(const struct sessions *s, const char *address);
-/* Returns the bootstrap address whose last dial has the tag `tag`, and sets *seed to the number of
- * its name. NULL: there is none. */
-struct seed_address *dial_seed_address(struct sessions *s, uint32_t tag, uint32_t *seed);
+/* Returns the bootstrap name with the address whose last dial has the tag `tag`, and sets *address to
+ * this address. NULL: there is none. */
+struct seed *dial_seed_of(struct sessions *s, uint32_t tag, struct seed_address **address);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
@@ -386,7 +375,6 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
 
 /* ---- admit.c ---- */
 
-void admit_close(struct admit *a);
 /* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
  * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
@@ -406,12 +394,9 @@ bool admit_record(struct sessions *s, const struct record *r);
 /* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit its
  * current record either. */
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Returns whether this peer counts as refused: a peer has refused it within REFUSAL_VALID_US, and
- * no session with another peer has lasted for ADMITTED_US. */
-bool admit_is_refused(const struct admit *a);
 /* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
  * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
-bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+bool admit_must_wait(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Handles two live members with the same name, given by their records. The member that started
  * later is refused or, if it is this peer, ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
@@ -439,9 +424,8 @@ void callback_tick(struct sessions *s);
 
 /* Counts a failed dial (event NODE_DIAL_FAILED). Called before dial_over(). */
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
-/* Counts a failure of bootstrap name number `seed`, because it does not resolve. The caller has
- * printed a warning. */
-void connection_diagnostics_unresolved(struct sessions *s, uint32_t seed);
+/* Counts a failure of a bootstrap name that does not resolve. The caller has printed a warning. */
+void connection_diagnostics_unresolved(struct sessions *s, struct seed *d);
 /* Handles the end of a session. Counts a failure if this peer dialled the other end, which ended
  * the session without a HELLO. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
@@ -454,8 +438,6 @@ void connection_diagnostics_tick(struct sessions *s, bool has_run);
 
 /* Begins a quarantine for peer `id`, which has just violated the protocol. */
 void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
-/* Returns whether peer `id` is in the table of violators, even if its quarantine is over. */
-bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether peer `id` is in quarantine now. */
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
