@@ -62,8 +62,7 @@ static void standing(void *self, struct standing *s)
     bool began = phases_phase(n->phases) != NODE_JOINING;
     /* A peer without the run's initial model (`lacks`) reports no run. */
     bool has_run = w->has_run && !w->lacks;
-    *s = (struct standing){.has_run = has_run,
-                           .has_started = join_has_model(n->join) && began,
+    *s = (struct standing){.has_started = join_has_model(n->join) && began,
                            .gathers = statistics_aggregation_gathers(n->pooling) || w->lacks,
                            .finished = final_model_state(n) != FINAL_MODEL_PENDING,
                            .run = {(const uint8_t *)w->run_text, has_run ? w->n_run_text : 0},

@@ -68,7 +68,7 @@ void join_again(struct join *j)
 
 const struct link *join_donor(const struct join *j)
 {
-    return round_quorum_furthest(j->sessions, UINT32_MAX);
+    return round_quorum_furthest(j->sessions);
 }
 
 bool join_others_resume(const struct join *j)

@@ -692,8 +692,7 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     if (state_transfer_is_active(f) && f->certificate != certificate)
         state_transfer_drop(f);
     f->certificate = certificate;
-    if (!state_transfer_is_active(f)
-        && (round_quorum_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
+    if (!state_transfer_is_active(f) && (round_quorum_furthest(f->sessions) == NULL || !begin(f)))
         return false;
     look_for_stalls(f);
     if (add_sources(f) < STATE_TRANSFER_SOURCES)

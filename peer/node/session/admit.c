@@ -37,20 +37,6 @@
 
 enum { SIGNED_MAX_BYTES = 256 };
 
-/* An identity in hexadecimal, as in a members file. */
-struct hex
-{
-    char text[2 * WIRE_ID_BYTES + 1];
-};
-
-static struct hex hex(const uint8_t id[WIRE_ID_BYTES])
-{
-    struct hex out;
-    for (size_t i = 0; i < WIRE_ID_BYTES; i++)
-        snprintf(out.text + 2 * i, 3, "%02x", id[i]);
-    return out;
-}
-
 static int compare(const void *a, const void *b)
 {
     return memcmp(a, b, WIRE_ID_BYTES);
@@ -102,9 +88,9 @@ static bool is_known(const struct sessions *s, const struct record *r)
 /* Result of judge() for a member that is admitted. Any other result is a reason to refuse. */
 enum admitted { ADMITTED = -1 };
 
-/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table at the top of this file.
- * `known`: the certificate was verified before. `met`: the member itself has sent the record, so
- * the expiry of its certificate is checked. */
+/* Returns ADMITTED, or the reason of the refusal (enum wire_refusal) by the table at the top of
+ * this file. `known`: the certificate was verified before. `met`: the member itself has sent the
+ * record, so the expiry of its certificate is checked. */
 static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
 {
     const struct admit *a = &s->admit;
@@ -163,26 +149,26 @@ static void say_refused(struct sessions *s, const char *name, const uint8_t id[W
     case REFUSED_UNLISTED:
         env_note(s->env, NOTE_WARNING,
                  "refused %s: its identity %s is not in the members file, and it has no token",
-                 name, hex(id).text);
+                 name, sessions_hex(id).text);
         break;
     case REFUSED_EXPIRED:
         env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token has expired", name,
-                 hex(id).text);
+                 sessions_hex(id).text);
         break;
     case REFUSED_ISSUER:
         env_note(s->env, NOTE_WARNING,
                  "refused %s (%.8s): its token was signed by %s, which is not in the members file",
-                 name, hex(id).text, hex(other).text);
+                 name, sessions_hex(id).text, sessions_hex(other).text);
         break;
     case REFUSED_FORGED:
         env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name,
-                 hex(id).text);
+                 sessions_hex(id).text);
         break;
     case REFUSED_NAME:
         env_note(s->env, NOTE_WARNING,
                  "refused %s (%.8s): that name belongs to %.8s, which is alive; each member needs "
                  "its own name",
-                 name, hex(id).text, hex(other).text);
+                 name, sessions_hex(id).text, sessions_hex(other).text);
         break;
     }
 }
@@ -198,7 +184,7 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
     if (other != NULL)
         memcpy(m.other, other, sizeof m.other);
     sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
-    sessions_hang_up(s, l, false, "this peer refused the other end");
+    sessions_hang_up(s, l, "this peer refused the other end");
     failure_detector_refused(s, l->id);
 }
 
@@ -247,8 +233,8 @@ static const struct record *later(const struct record *a, const struct record *b
 static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
 {
     const struct record *own = members_self(s->env->members), *held = NULL;
-    MARK_IF(strcmp(own->name, r->name) == 0, "admit: another peer has the name of this peer");
     if (strcmp(own->name, r->name) == 0) {
+        MARK("admit: another peer has the name of this peer");
         held = own;
     } else {
         const struct link *l = holder(s, r);
@@ -270,7 +256,7 @@ void admit_one_of_two(struct sessions *s, const struct record *a, const struct r
             v, NOTE_ERROR,
             "two members are called %s: %.8s and this one, %.8s, which started later and exits "
             "now",
-            gone.name, hex(other->id).text, hex(gone.id).text);
+            gone.name, sessions_hex(other->id).text, sessions_hex(gone.id).text);
         sessions_leave(s);
         env_end(v, 2);
         return;
@@ -306,17 +292,22 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
     return false;
 }
 
-/* An observer is admitted if it uses the identity of a listed peer or of a member. */
-bool admit_observer(struct sessions *s, const struct link *l)
+/* Returns whether the other end uses the identity of a listed peer or of a member. */
+static bool is_admitted(const struct sessions *s, const struct link *l)
 {
     const struct member *m = members_find(s->env->members, l->id);
+    return is_free(s, l->id) || (m != NULL && !m->refused);
+}
+
+bool admit_observer(struct sessions *s, const struct link *l)
+{
     assert(l->role == LINK_OBSERVER && l->hung_up == NULL);
-    if (is_free(s, l->id) || (m != NULL && !m->refused))
+    if (is_admitted(s, l))
         return true;
     if (!is_told(s, l->id, ADMIT_OBSERVER))
         env_note(s->env, NOTE_WARNING,
                  "refused an observer: its identity %s is not in the members file",
-                 hex(l->id).text);
+                 sessions_hex(l->id).text);
     refuse(s, l, REFUSED_UNLISTED, NULL);
     return false;
 }
@@ -330,11 +321,11 @@ static void revoke(struct sessions *s, const struct record *r, enum wire_refusal
         env_note(s->env, NOTE_WARNING,
                  "%s (%.8s) is no longer a member: its token was signed by %.8s, which is not in "
                  "the members file",
-                 r->name, hex(r->id).text, hex(r->certificate.issuer).text);
+                 r->name, sessions_hex(r->id).text, sessions_hex(r->certificate.issuer).text);
     else
         env_note(s->env, NOTE_WARNING,
                  "%s (%.8s) is no longer a member: it is not in the members file", r->name,
-                 hex(r->id).text);
+                 sessions_hex(r->id).text);
     members_refuse(s->env->members, r->id, true, s->env->now_us);
 }
 
@@ -347,13 +338,14 @@ static void hold_members(struct sessions *s, const struct admit *former)
         const struct member *m = members_at(all, i);
         struct record r = *m->record;
         int why = judge(s, &r, false, false);
-        MARK_IF(why != ADMITTED && !m->refused, "admit: revokes a member");
-        MARK_IF(why == ADMITTED && m->refused && former->id != NULL && !on_list(former, r.id),
-                "admit: admits a member again");
-        if (why != ADMITTED && !m->refused)
+        bool was_unlisted = former->id != NULL && !on_list(former, r.id);
+        if (why != ADMITTED && !m->refused) {
+            MARK("admit: revokes a member");
             revoke(s, &r, (enum wire_refusal)why);
-        else if (why == ADMITTED && m->refused && former->id != NULL && !on_list(former, r.id))
+        } else if (why == ADMITTED && m->refused && was_unlisted) {
+            MARK("admit: admits a member again");
             members_refuse(all, r.id, false, s->env->now_us);
+        }
     }
 }
 
@@ -364,12 +356,12 @@ static void hold_sessions(struct sessions *s)
         const struct link *l = &s->links[i];
         if (!l->used || l->hung_up != NULL || l->role == LINK_NEW)
             continue;
+        if (is_admitted(s, l))
+            continue;
+        MARK("admit: a new list ends a session");
         const struct member *m = members_find(s->env->members, l->id);
-        bool stays = is_free(s, l->id) || (m != NULL && !m->refused);
         bool invited = m != NULL && m->record->invited;
-        MARK_IF(!stays, "admit: a new list ends a session");
-        if (!stays)
-            refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, NULL);
+        refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, NULL);
     }
 }
 
@@ -395,7 +387,7 @@ void admit_list(struct sessions *s, const struct node_event *ev)
         env_note(s->env, NOTE_WARNING,
                  "this peer's own identity %s is not in its members file: peers with the same file "
                  "refuse it",
-                 hex(s->env->config.id).text);
+                 sessions_hex(s->env->config.id).text);
     hold_members(s, &former);
     hold_sessions(s);
     admit_check(a, s->env->now_us);
@@ -430,7 +422,7 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
         env_note(v, NOTE_WARNING,
                  "%s does not admit this peer: identity %s is not in its members file, and there "
                  "is no --token",
-                 m->name, hex(v->config.id).text);
+                 m->name, sessions_hex(v->config.id).text);
         break;
     case REFUSED_EXPIRED:
         env_note(v, NOTE_WARNING, "%s does not admit this peer: this peer's token has expired",
@@ -450,7 +442,8 @@ static void say_why(struct sessions *s, const struct wire_refused *m)
         env_note(v, NOTE_WARNING,
                  "%s does not admit this peer, %.8s: the name %s belongs to %.8s, which is alive; "
                  "choose another with --name",
-                 m->name, hex(v->config.id).text, v->config.name, hex(m->other).text);
+                 m->name, sessions_hex(v->config.id).text, v->config.name,
+                 sessions_hex(m->other).text);
         break;
     }
 }
@@ -468,7 +461,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
         say_why(s, m);
         a->said_us[m->why] = now;
     }
-    sessions_hang_up(s, l, false, "the other end refused this peer");
+    sessions_hang_up(s, l, "the other end refused this peer");
     failure_detector_refused(s, l->id);
     admit_check(a, now);
 }

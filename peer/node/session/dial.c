@@ -253,7 +253,10 @@ struct contact *dial_contact(struct sessions *s, const uint8_t *id)
 
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
 {
-    assert(dial_contact(s, id) == NULL && s->n_contacts <= s->cap_contacts);
+    struct contact *c = dial_contact(s, id);
+    if (c != NULL)
+        return c;
+    assert(s->n_contacts <= s->cap_contacts);
     if (s->n_contacts == s->cap_contacts) {
         size_t cap = 2 * s->cap_contacts + 4;
         struct contact *grown = realloc(s->contacts, cap * sizeof *grown);
@@ -262,7 +265,7 @@ struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
         s->contacts = grown;
         s->cap_contacts = cap;
     }
-    struct contact *c = &s->contacts[s->n_contacts++];
+    c = &s->contacts[s->n_contacts++];
     *c = (struct contact){.heard_us = s->env->now_us};
     memcpy(c->id, id, WIRE_ID_BYTES);
     return c;
@@ -272,16 +275,12 @@ void dial_sift(struct sessions *s)
 {
     for (size_t i = s->n_contacts; i-- > 0;)
         if (!s->contacts[i].wanted && !s->contacts[i].watched)
-            /* The last entry of the array of contacts takes the free place, because the array has
-             * no order. */
             s->contacts[i] = s->contacts[--s->n_contacts];
 }
 
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    struct contact *c = dial_contact(s, id);
-    if (c == NULL)
-        c = dial_add_contact(s, id);
+    struct contact *c = dial_add_contact(s, id);
     if (c == NULL)
         return -ENOMEM;
     c->wanted = true;

@@ -94,9 +94,9 @@ static uint32_t keep_suspects(struct sessions *s)
     return n;
 }
 
-/* Chooses the members to monitor. For each suspect that this peer has accused, this peer monitors
- * one more live successor per ring. If most members fail together, the few survivors thus find all
- * failed members in few steps. */
+/* Chooses the members to monitor: one more live successor per ring for each suspect that this peer
+ * has accused. If most members fail together, the few survivors thus find all failed members in few
+ * steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
@@ -222,10 +222,8 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     backoff_wait(&c->spared, REFUTED_US, REFUTED_MAX_US, s->env->now_us);
 }
 
-/* Called when this peer refuses a session with a member, or a member refuses one with this peer.
- * Without a session, a refusal is the only proof that the member is alive. If refusals did not
- * count, this peer would accuse the member, which could then be declared dead although it runs. A
- * refusal counts for REFUSAL_VALID_US. */
+/* Without a session, a refusal is the only proof that the member is alive. If refusals did not
+ * count, this peer would accuse the member, which could then be declared dead although it runs. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -298,10 +296,8 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* Returns for how long the hosts of all dead and finished members have refused this peer's dials,
- * in microseconds. 0: they have not. These n members are dialled in turn, so all have refused if at
- * least n consecutive dials were refused. A dial that times out or succeeds starts the count
- * again. */
+/* The n dead and finished members are dialled in turn, so all have refused if at least n
+ * consecutive dials were refused. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -414,7 +410,7 @@ static void prune(struct sessions *s)
         MARK_IF(silent, "failure_detector: closes a silent session");
         MARK_IF(idle && !needed, "failure_detector: a session may be surplus");
         if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
-            sessions_hang_up(s, l, false,
+            sessions_hang_up(s, l,
                              silent ? "no message has arrived for too long" : "no edge needs it");
     }
 }

@@ -85,9 +85,9 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,
-                 "two processes use the identity of %s (%02x%02x%02x%02x): the one that started "
+                 "two processes use the identity of %s (%.8s): the one that started "
                  "last is expected to exit",
-                 r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
+                 r->name, sessions_hex(r->id).text);
     if (verdict == MEMBERS_CLONED)
         say_cloned(s, " and started later: the other process is expected to exit");
     if (verdict == MEMBERS_CLONE) {
@@ -149,9 +149,9 @@ static bool may_introduce(struct sessions *s, struct link *l)
     }
     if (!l->told_new)
         env_note(s->env, NOTE_WARNING,
-                 "peer %02x%02x%02x%02x announces more than %d new members in a minute: further "
+                 "peer %.8s announces more than %d new members in a minute: further "
                  "members are ignored",
-                 l->id[0], l->id[1], l->id[2], l->id[3], NEW_MAX);
+                 sessions_hex(l->id).text, NEW_MAX);
     l->told_new = true;
     return false;
 }

@@ -27,21 +27,19 @@ static size_t find(const struct quarantine *q, const uint8_t *id)
     return QUARANTINE_IDS;
 }
 
-/* Returns the time of the last violation. */
+/* Returns the time of the last violation. 0: the entry is free. */
 static int64_t since_us(const struct quarantine *q, size_t i)
 {
     return q->at[i].last.next_us - q->at[i].last.gap_us;
 }
 
+/* Returns the index of the first free entry, or else of the oldest violation. */
 static size_t oldest(const struct quarantine *q)
 {
     size_t best = 0;
-    for (size_t i = 0; i < QUARANTINE_IDS; i++) {
-        if (q->at[i].last.gap_us == 0)
-            return i;
+    for (size_t i = 1; i < QUARANTINE_IDS; i++)
         if (since_us(q, i) < since_us(q, best))
             best = i;
-    }
     return best;
 }
 

@@ -89,15 +89,14 @@ uint64_t round_quorum_sessions(const struct sessions *s, size_t *n)
     return round_quorum_most(claim, *n);
 }
 
-const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but)
+const struct link *round_quorum_furthest(const struct sessions *s)
 {
     size_t n;
     uint64_t most = round_quorum_sessions(s, &n);
     const struct link *best = NULL;
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
-        if (counts(l) && l->number != but && l->round <= most + LEAD
-            && (best == NULL || l->round > best->round))
+        if (counts(l) && l->round <= most + LEAD && (best == NULL || l->round > best->round))
             best = l;
     }
     return best;
@@ -138,8 +137,8 @@ static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view
     return b->most;
 }
 
-/* Returns the largest round count that this peer believes (see the top of this file). Open edges give the
- * exact counts of neighbours. Sessions give counts that are up to half a second old. */
+/* Returns the largest round count that this peer believes (see the top of this file). Open edges
+ * give the exact counts of neighbours. Sessions give counts that are up to half a second old. */
 static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)
 {

@@ -114,14 +114,14 @@ bool sessions_met_any(const struct sessions *s)
 uint64_t sessions_violations(const struct sessions *s)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < s->n_kinds; i++)
+    for (size_t i = 0; i < SESSIONS_KINDS; i++)
         n += s->kind[i].n;
     return n;
 }
 
 const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t *count)
 {
-    if (i >= s->n_kinds)
+    if (i >= SESSIONS_KINDS || s->kind[i].what == NULL)
         return NULL;
     *count = s->kind[i].n;
     return s->kind[i].what;
@@ -166,7 +166,7 @@ void sessions_send(struct sessions *s, const struct link *l, bool bulk, const ui
         env_send(s->env, l->number, bulk, head, n_head, body);
 }
 
-void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
+static void hang_up(struct sessions *s, const struct link *l, bool violation, const char *why)
 {
     struct link *own = sessions_own(s, l);
     assert(own->used && why != NULL);
@@ -177,23 +177,35 @@ void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, 
     link_check(own);
 }
 
+void sessions_hang_up(struct sessions *s, const struct link *l, const char *why)
+{
+    hang_up(s, l, false, why);
+}
+
 static void count_kind(struct sessions *s, const char *what)
 {
-    uint32_t i = 0;
-    while (i < s->n_kinds && strcmp(s->kind[i].what, what) != 0)
+    size_t i = 0, last = SESSIONS_KINDS - 1;
+    while (i < last && s->kind[i].what != NULL && strcmp(s->kind[i].what, what) != 0)
         i++;
-    if (i == s->n_kinds && i < SESSIONS_KINDS)
-        s->kind[s->n_kinds++].what = i + 1 < SESSIONS_KINDS ? what : "another one";
-    s->kind[i < SESSIONS_KINDS ? i : SESSIONS_KINDS - 1].n++;
+    s->kind[i].what = i < last ? what : "another one";
+    s->kind[i].n++;
 }
 
 void sessions_violation(struct sessions *s, const struct link *l, const char *what)
 {
     count_kind(s, what);
     quarantine_add(&s->quarantine, l->id, s->env->now_us);
-    env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
-             l->id[1], l->id[2], l->id[3], what);
-    sessions_hang_up(s, l, true, what);
+    env_note(s->env, NOTE_WARNING, "peer %.8s broke the protocol: %s", sessions_hex(l->id).text,
+             what);
+    hang_up(s, l, true, what);
+}
+
+struct hex sessions_hex(const uint8_t id[WIRE_ID_BYTES])
+{
+    struct hex out;
+    for (size_t i = 0; i < WIRE_ID_BYTES; i++)
+        snprintf(out.text + 2 * i, 3, "%02x", id[i]);
+    return out;
 }
 
 static struct standing standing(const struct sessions *s)
@@ -209,7 +221,7 @@ static void say_hello(struct sessions *s, const struct link *l)
     struct standing now = standing(s);
     struct wire_hello h = {.version = l->version,
                            .role = WIRE_PEER,
-                           .has_run = now.has_run,
+                           .has_run = now.run.n > 0,
                            .has_started = now.has_started,
                            .run = now.run,
                            .round = now.round,
@@ -425,14 +437,13 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     if (lives && (same ? crossed && link_dialled(old) == we_are_low : older)) {
         if (older)
             dissemination_send_record(s, l, m->record);
-        sessions_hang_up(s, l, false,
-                         older ? "the other end is an older process of the same peer"
-                               : "duplicate");
+        sessions_hang_up(
+            s, l, older ? "the other end is an older process of the same peer" : "duplicate");
         return true;
     }
     if (!same)
         dissemination_send_record(s, old, r);
-    sessions_hang_up(s, old, false, "replaced by a newer session");
+    sessions_hang_up(s, old, "replaced by a newer session");
     s->owner.lost(s->owner.self, old);
     return false;
 }
@@ -462,7 +473,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
     if (!admit_run_is_told(s, l->id))
         env_note(s->env, NOTE_WARNING, "refused %s (%s): that peer belongs to another %s", r->name,
                  r->n_addresses > 0 ? r->address[0] : "no address", why);
-    sessions_hang_up(s, l, false, "the other end has another run");
+    sessions_hang_up(s, l, "the other end has another run");
     members_refuse(s->env->members, l->id, true, s->env->now_us);
 }
 
@@ -501,7 +512,7 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
         /* The sender will take this peer's run. If the sender had another run before, it may have
          * ignored the run in this peer's earlier HELLO, so this peer sends the HELLO again. */
         l->same_run = false;
-        if (l->role != LINK_NEW && standing(s).has_run)
+        if (l->role != LINK_NEW && standing(s).run.n > 0)
             say_hello(s, l);
         return true;
     }
@@ -592,7 +603,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
     bool other = h->record.boot != members_self(v->members)->boot;
     enum members_verdict verdict = other ? handshake_hello(s, l, &h->record) : MEMBERS_OLD;
     if (!other) {
-        sessions_hang_up(s, l, false, "this peer called itself");
+        sessions_hang_up(s, l, "this peer called itself");
     } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
         dial_all_again(s);
         say_hello(s, l);
@@ -689,7 +700,8 @@ void sessions_tick(struct sessions *s)
     members_vouch(v->members, v->now_us);
     failure_detector_tick(s);
     callback_tick(s);
-    connection_diagnostics_tick(s, standing(s).has_run || standing(s).gathers);
+    struct standing now = standing(s);
+    connection_diagnostics_tick(s, now.run.n > 0 || now.gathers);
     admit_tick(s);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);

@@ -80,8 +80,8 @@ struct link
     /* The second-to-last report. before_us is 0 if fewer than two reports have arrived. */
     uint64_t before;
     int64_t before_us;
-    /* Time at which the other end's worker began its current job, by the last PING. 0: the worker is
-     * idle. */
+    /* Time at which the other end's worker began its current job, by the last PING. 0: the worker
+     * is idle. */
     int64_t busy_since_us;
     int64_t told_busy_us; /* Time at which the last PING arrived. */
 
@@ -98,18 +98,18 @@ struct link
  * request (sessions_owner.standing). */
 struct standing
 {
-    /* has_run: this peer has a run that others can take. has_started: it has a model and has
-     * started training, so its run can no longer change. */
-    bool has_run, has_started;
+    struct bytes
+        run; /* Run description as text. Empty: this peer has no run that others can take. */
+    /* True: this peer has a model and has started training, so its run can no longer change. */
+    bool has_started;
     /* True: this peer prepares a run, but other peers cannot take it yet. Either the members
      * exchange column statistics (statistics_aggregation.h), or the initial model of the run is
      * still missing (initial.h). */
     bool gathers;
-    bool finished;    /* True: this peer's model is final, and the attempt to store it is over. */
-    struct bytes run; /* Run description as text. Empty if there is no run. */
-    uint64_t round;   /* Number of training rounds done. */
-    uint64_t beat;    /* Number of rounds done, including rounds of the consensus phase. */
-    int64_t busy_us;  /* Age of the worker's current job in microseconds. 0: the worker is idle. */
+    bool finished;   /* True: this peer's model is final, and the attempt to store it is over. */
+    uint64_t round;  /* Number of training rounds done. */
+    uint64_t beat;   /* Number of rounds done, including rounds of the consensus phase. */
+    int64_t busy_us; /* Age of the worker's current job in microseconds. 0: the worker is idle. */
 };
 
 /* Result of the comparison of the run in a HELLO with the run of this peer. */
@@ -226,9 +226,6 @@ void sessions_tick(struct sessions *s);
  * NULL and is borrowed until the next step. `bulk` selects the lane for large messages. */
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body);
-/* Ends the session. `violation`: the reason is a violation of the protocol by the other end. `why`:
- * the reason for a debug note, a string literal. */
-void sessions_hang_up(struct sessions *s, const struct link *l, bool violation, const char *why);
 /* Counts a violation of the protocol, prints a warning, quarantines the other end and hangs up.
  * `what` describes the violation and must be a string literal, because the pointer is stored. */
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);
@@ -337,9 +334,9 @@ const char *connection_diagnostics_why(enum node_why why);
 
 /* ---- rounds that other peers claim (round_quorum.c) ---- */
 
-/* Returns the session of the member with the highest round in this run. Ignores the session with
- * number `but`, and members whose round count is not credible. NULL: no such session. */
-const struct link *round_quorum_furthest(const struct sessions *s, uint32_t but);
+/* Returns the session of the member with the highest round in this run. Ignores members whose round
+ * count is not credible. NULL: no such session. */
+const struct link *round_quorum_furthest(const struct sessions *s);
 
 /* Returns the round of a received model. The sender claims `round`. If `round` is ahead of most
  * sessions' round by more than lock step allows, returns the round of most sessions instead. */

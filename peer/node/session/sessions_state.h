@@ -1,5 +1,8 @@
 /* peer/node/session/sessions_state.h -- state of the sessions module, and the functions by which
  * the files of this folder call each other. Other folders include sessions.h.
+ *
+ * Times are node times in microseconds. A *contact* is a member with which this peer wants a
+ * session. A *seed* is a name of the bootstrap list.
  */
 #ifndef PEER_NODE_SESSION_SESSIONS_STATE_H
 #define PEER_NODE_SESSION_SESSIONS_STATE_H
@@ -24,16 +27,15 @@ enum {
 
 enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Further values of admit.told.at[].what, besides enum wire_refusal. ADMIT_OTHER_RUN: sessions.c
-     * refuses a peer of another run, and this entry only limits its warning. ADMIT_OBSERVER: the
-     * warning about an observer contains no name. With a value of its own it does not suppress the
-     * warning about the same peer when it joins. */
+    /* Further values of admit.told.at[].what, besides enum wire_refusal. ADMIT_OTHER_RUN:
+     * sessions.c refuses a peer of another run, and this entry only limits its warning.
+     * ADMIT_OBSERVER: the warning about an observer contains no name. With a value of its own it
+     * does not suppress the warning about the same peer when it joins. */
     ADMIT_OTHER_RUN = REFUSED_NAME + 1,
     ADMIT_OBSERVER
 };
 
-/* Allow-list, recent refusals by this peer, and refusals of this peer by others. Part of struct
- * sessions. Times are node times in microseconds. */
+/* Allow-list, recent refusals by this peer, and refusals of this peer by others. */
 struct admit
 {
     /* The allow-list: n sorted identities. NULL: none has arrived, so every holder of the cluster
@@ -61,9 +63,7 @@ enum {
     /* Maximum number of warnings about failed test calls that name a member. After these warnings,
      * one without a name is printed. */
     CALLBACK_LINES = 8,
-    /* Number of warnings that are remembered, so that none is repeated. A warning is about one
-     * member at one address. */
-    CALLBACK_NAMES = 32
+    CALLBACK_NAMES = 32 /* Number of warnings that are remembered, so that none is repeated. */
 };
 
 enum callback_state {
@@ -85,7 +85,7 @@ struct callback_link
     /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
     uint64_t dialled;
     uint32_t n_calls; /* Number of calls to the member's addresses so far. */
-    int64_t next_us;  /* Earliest time of the next call, in microseconds. */
+    int64_t next_us;  /* Earliest time of the next call. */
     /* If `ours` is CALLBACK_FAILS: reason why the member's last call to this peer failed. */
     enum node_why why;
 };
@@ -110,7 +110,7 @@ struct callback
 
 /* ---- connection_diagnostics.c ---- */
 
-/* Warnings about missing sessions and a missing run. Times are in microseconds. */
+/* Warnings about missing sessions and a missing run. */
 struct connection_diagnostics
 {
     bool met; /* True: this process has had a session with another peer. */
@@ -133,29 +133,27 @@ struct contact
     bool wanted, watched;
     uint32_t tag; /* Tag of the dial in progress. 0: none. */
     struct backoff redial;
-    /* Number of dials made so far. The next dial goes to the address with the index next_address
-     * modulo the number of addresses in the member's record. */
+    /* Index of the address for the next dial, modulo the number of addresses of the member. */
     uint32_t next_address;
     uint32_t refusals; /* Number of consecutive dials that the member's host refused. */
-    /* Time of the first failed dial since the member became a contact, in microseconds. 0: no dial
-     * failed. Written by callback.c only. */
+    /* Time of the first failed dial to the contact. 0: no dial failed. Written by callback.c only.
+     */
     int64_t unmet_us;
 
-    /* The fields from here on are written by failure_detector.c. Times are in microseconds. */
+    /* The fields from here on are written by failure_detector.c. */
 
     bool met;        /* True: this peer had a session with the member since it became a contact. */
     int64_t call_us; /* Earliest time at which the failure detector dials the member. */
     /* Last time that this peer, or a member that it asked, heard the member. If no peer has heard
      * the member yet: about the time at which the member became a contact. */
     int64_t heard_us;
-    /* Time at which this peer asked other members whether they have heard the member, in
-     * microseconds. 0: not asked. */
+    /* Time at which this peer asked other members whether they have heard the member. 0: not
+     * asked. */
     int64_t asked_us;
     /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
     bool accused;
     uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
-    /* The member is not accused before spared.next_us. The interval doubles with each refutation,
-     * from REFUTED_US to REFUTED_MAX_US. */
+    /* The member is not accused before spared.next_us. Doubles with each refutation. */
     struct backoff spared;
 };
 
@@ -165,7 +163,7 @@ struct seed_failure
 {
     enum node_why why;   /* Reason of the last failure. */
     uint32_t n;          /* Number of consecutive failures for this reason. 0: no failure. */
-    int64_t since_us;    /* Time of the first of the n failures, in microseconds. */
+    int64_t since_us;    /* Time of the first of the n failures. */
     struct backoff tell; /* Warnings about the bootstrap name. */
     /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
      * supports. */
@@ -176,11 +174,10 @@ struct seed_failure
 struct seed
 {
     const char *name; /* "host:port". */
-    /* busy: the bootstrap name is being resolved. warned: a warning that the name does not resolve
-     * was printed. */
+    /* busy: the name is being resolved. warned: a warning that it does not resolve was printed. */
     bool busy, warned;
-    int64_t next_us; /* Time at which the bootstrap name is resolved next, in microseconds. */
-    uint32_t n;      /* Number of addresses of the bootstrap name, in at[]. */
+    int64_t next_us; /* Time at which the name is resolved next. */
+    uint32_t n;      /* Number of addresses of the name, in at[]. */
     struct seed_address
     {
         char address[WIRE_ADDRESS_MAX + 1];
@@ -221,17 +218,16 @@ struct sessions
     /* Number of slots in links[] that were ever used. A new session takes the first free slot, so
      * all slots from this index on are unused. */
     size_t n_links;
+    /* Protocol violations by other peers, counted by kind. The last entry counts all kinds for
+     * which there is no entry. */
     struct
     {
-        const char *what; /* Kind of protocol violation, a string literal. */
+        const char *what; /* Kind of protocol violation, a string literal. NULL: unused entry. */
         uint64_t n;
-        /* Protocol violations by other peers, counted by kind. The last entry counts all kinds for
-         * which there is no entry. */
     } kind[SESSIONS_KINDS];
-    uint32_t n_kinds; /* Number of used entries of kind[]. */
     struct quarantine quarantine;
     /* Times of the next heartbeat, and of the next transfer of the whole member table to a random
-     * session (anti-entropy), in microseconds. */
+     * session (anti-entropy). */
     int64_t heartbeat_us, entropy_us;
     /* Number of membership changes that may still be forwarded before the next tick. */
     uint32_t n_news;
@@ -243,16 +239,12 @@ struct sessions
 
     /* The fields from here to refused_us are written by dial.c. */
 
-    /* Names of the bootstrap list with their addresses, one entry per name. Owned. */
-    struct seed *seeds;
-    /* Members with which this peer wants a session, in no order. Owned. */
-    struct contact *contacts;
-    /* Used and allocated length of contacts[]. */
-    size_t n_contacts, cap_contacts;
-    uint32_t dead_tag;      /* Tag of the dial in progress to a dead member. 0: none. */
-    int64_t dead_redial_us; /* Time at which the next dead member is dialled, in microseconds. */
-    /* Index in the member table at which the search for the next dead member begins, when dead
-     * members are dialled in turn. */
+    struct seed *seeds;              /* One entry per name of the bootstrap list. Owned. */
+    struct contact *contacts;        /* The contacts, in no order. Owned. */
+    size_t n_contacts, cap_contacts; /* Used and allocated length of contacts[]. */
+    uint32_t dead_tag;               /* Tag of the dial in progress to a dead member. 0: none. */
+    int64_t dead_redial_us;          /* Time at which the next dead member is dialled. */
+    /* Index in the member table at which the search for the next dead member begins. */
     size_t next_dead;
     struct quota dropped; /* Dials to dropped members in the interval DIAL_DROPPED_US. */
     uint32_t next_tag;    /* Tag of the last dial. Tags are counted up from 1. */
@@ -260,37 +252,38 @@ struct sessions
     /* Number of consecutive dials to members that were refused. Reset to 0 by the next dial that
      * succeeds or fails for another reason, and by a new session (failure_detector.c). */
     uint32_t n_refused;
-    /* Time of the first of the refused dials that n_refused counts, in microseconds. */
-    int64_t refused_us;
+    int64_t refused_us; /* Time of the first dial that n_refused counts. */
 
-    /* Failed dials to bootstrap names. Written by connection_diagnostics.c only. */
-    struct connection_diagnostics seek;
-    struct callback callback; /* Test calls to members' addresses. Written by callback.c only. */
+    struct connection_diagnostics seek; /* Written by connection_diagnostics.c only. */
+    struct callback callback;           /* Written by callback.c only. */
 
     /* The fields from here on are written by failure_detector.c. */
 
-    /* Node time at which this process last continued after a pause longer than SILENT_US. 0: there
-     * was no such pause. */
+    /* Time at which this process last continued after a pause longer than SILENT_US. 0: there was
+     * no such pause. */
     int64_t stood_us;
     enum sessions_away away; /* How this peer lost its last session. */
     struct
     {
-        /* Hash of the ids of the two members with the same name. 0: no two members have the same
-         * name. */
-        uint64_t pair;
-        /* Last time at which the table contained the two members with the same name, in
-         * microseconds. */
-        int64_t seen_us;
-        /* Time at which the two members with the same name were first found, in microseconds. */
-        int64_t since_us;
-        bool told; /* True: one of the two members with the same name has been refused. */
-        bool ours; /* True: this peer is one of the two members with the same name. */
-        /* If `ours` is true: id of the other member with this peer's name. */
-        uint8_t other[WIRE_ID_BYTES];
-    } twins; /* Two live members with the same name. */
+        uint64_t pair;    /* Hash of the ids of the two members. 0: there are no two members. */
+        int64_t seen_us;  /* Last time at which the table contained the two members. */
+        int64_t since_us; /* Time at which the two members were first found. */
+        bool told;        /* True: one of the two members has been refused. */
+        bool ours;        /* True: this peer is one of the two members. */
+        uint8_t other[WIRE_ID_BYTES]; /* If `ours` is true: id of the other one. */
+    } twins;                          /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */
     uint64_t failure_detector_changes;
 };
+
+/* An identity in hexadecimal, for a message. */
+struct hex
+{
+    char text[2 * WIRE_ID_BYTES + 1];
+};
+
+/* Returns an identity in hexadecimal, as in a members file. */
+struct hex sessions_hex(const uint8_t id[WIRE_ID_BYTES]);
 
 /* Returns whether this peer opened the session, not the other end. */
 static inline bool link_dialled(const struct link *l)
@@ -302,6 +295,8 @@ static inline bool link_dialled(const struct link *l)
 
 /* Returns the writable link for a const one. Other modules only hold pointers to const links. */
 struct link *sessions_own(struct sessions *s, const struct link *l);
+/* Ends the session. `why`: the reason for a debug note, a string literal. */
+void sessions_hang_up(struct sessions *s, const struct link *l, const char *why);
 
 /* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
  * identity. */
@@ -326,14 +321,14 @@ void dial_start(struct sessions *s);
  * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
  * this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* Dials the member of record r if this peer has dropped the member from its table. Another member
- * has announced r. r must stay valid until the end of the step. */
+/* Dials the member of record r if this peer has dropped the member from its table. r must stay
+ * valid until the end of the step. */
 void dial_dropped(struct sessions *s, const struct record *r);
 /* Ends the dial that has the number `tag`. `id`: the peer that answered; NULL: the dial failed for
  * the reason `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Called when a session ends that opened no edge, or that this peer ended for a violation.
- * Increases the back-off before the next dial to the member at the other end. */
+/* Increases the back-off of dials to the other end of `l`, which opened no edge or violated the
+ * protocol. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
  * has answered. The process that answered may be another process with a copy of the identity. */
@@ -341,22 +336,20 @@ void dial_all_again(struct sessions *s);
 /* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
  * a call to it does not reach this peer. */
 bool dial_announces(const struct sessions *s, const char *address);
-/* Returns the bootstrap name with the address whose last dial has the tag `tag`, and sets *address to
- * this address. NULL: there is none. */
+/* Returns the bootstrap name with the address whose last dial has the tag `tag`, and sets *address
+ * to this address. NULL: there is none. */
 struct seed *dial_seed_of(struct sessions *s, uint32_t tag, struct seed_address **address);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
 /* Dials one dead member if dead_redial_us has passed. O(members). */
 void dial_tick_dead(struct sessions *s);
-/* Returns the contact (member with which this peer wants a session) that has this id, or NULL. */
+/* Returns the contact with this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
-/* Adds member `id` to the contacts (members with which this peer wants a session), with `wanted`
- * and `watched` false. Returns NULL if memory is exhausted. Makes pointers to other contacts
- * invalid. */
+/* Returns the contact with this id, and adds it if there is none. NULL: memory is exhausted. Makes
+ * pointers to other contacts invalid. */
 struct contact *dial_add_contact(struct sessions *s, const uint8_t *id);
-/* Removes contacts (members with which this peer wants a session) for which neither `wanted` nor
- * `watched` is true. Makes pointers to contacts invalid. */
+/* Removes contacts that are neither `wanted` nor `watched`. Makes pointers to contacts invalid. */
 void dial_sift(struct sessions *s);
 /* Asserts the invariants of a contact between two events. */
 void dial_check_contact(const struct sessions *s, const struct contact *c);
@@ -375,15 +368,14 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
 
 /* ---- admit.c ---- */
 
-/* Returns whether the allow-list or a certificate admits the sender of the first HELLO on session
- * `l`, which contains record r. Otherwise sends REFUSED, prints a warning and hangs up. */
+/* The first three functions decide on the first HELLO of session `l`. If they return false, they
+ * have sent REFUSED, printed a warning and hung up. r: the record in the HELLO.
+ *
+ *   admit_hello      the allow-list or a certificate admits the sender
+ *   admit_name       no live member that started earlier has the sender's name
+ *   admit_observer   the observer is admitted (its HELLO contains no record) */
 bool admit_hello(struct sessions *s, const struct link *l, const struct record *r);
-/* Returns whether the sender of record r may use the name in r: no live member that started earlier
- * has this name. Otherwise sends REFUSED, prints a warning and hangs up. Called after the sender's
- * run was accepted. */
 bool admit_name(struct sessions *s, const struct link *l, const struct record *r);
-/* Returns whether the observer that has sent a HELLO is admitted. Otherwise sends REFUSED, prints a
- * warning and hangs up. The HELLO of an observer contains no record. */
 bool admit_observer(struct sessions *s, const struct link *l);
 /* Returns whether a warning that peer `id` has another run was printed in the last ten minutes. If
  * not, remembers that the caller prints it now. */
@@ -400,9 +392,7 @@ bool admit_must_wait(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Handles two live members with the same name, given by their records. The member that started
  * later is refused or, if it is this peer, ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
-/* Ends this peer if it has counted as refused for REFUSED_END_US. The peer stops counting as
- * refused when a session has lasted for ADMITTED_US, or when no refusal has arrived for
- * REFUSAL_VALID_US. */
+/* Ends this peer if it has counted as refused for REFUSED_END_US (sessions_are_refused()). */
 void admit_tick(struct sessions *s);
 
 /* ---- callback.c ---- */
@@ -414,8 +404,7 @@ void callback_opened(struct sessions *s, const struct link *l);
  * NULL: the call failed for the reason `why`. Returns false if the call was not made by
  * callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Called when a dial fails to a member with which this peer wants a session. Warns if this peer
- * could never call a live member. */
+/* Handles a failed dial to a contact. Warns if this peer could never call the live member. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
 /* Prints the warnings and starts the test calls of members that are due. */
 void callback_tick(struct sessions *s);
@@ -426,8 +415,8 @@ void callback_tick(struct sessions *s);
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
 /* Counts a failure of a bootstrap name that does not resolve. The caller has printed a warning. */
 void connection_diagnostics_unresolved(struct sessions *s, struct seed *d);
-/* Handles the end of a session. Counts a failure if this peer dialled the other end, which ended
- * the session without a HELLO. */
+/* Handles the end of a session. Counts a failure if the other end, which this peer dialled, ended
+ * it without a HELLO. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session: clears the failures of the bootstrap name. */
 void connection_diagnostics_met(struct sessions *s, const struct link *l);
