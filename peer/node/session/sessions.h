@@ -12,7 +12,9 @@
  * example `hearsay status`, also sends a HELLO, but its session never talks: it may only send
  * requests.
  *
- * The state of this module is defined in sessions_state.h. It is written by these files:
+ * Other folders include this header only (tests/lint_layers.sh). The state of the module is defined
+ * in sessions_state.h. These files implement the module, and the first comment of each file has its
+ * rules:
  *
  *    sessions.c                 session table, HELLO, choice of the run, heartbeats
  *    handshake.c                merging of members' records, duplicate identities
@@ -20,8 +22,11 @@
  *    dial.c                     bootstrap names, contacts, redials
  *    failure_detector.c         silent members, accusations, duplicate names
  *    admit.c                    allow-list, certificates, names
+ *    quarantine.c               violators of the protocol
  *    callback.c                 test calls to announced addresses
- *    connection_diagnostics.c   warnings about failed calls
+ *    connection_diagnostics.c   warnings about failed dials
+ *    round_quorum.c             rounds that other peers claim
+ *    limits.c                   back-off, quota, list of recent cases
  *
  * Other modules hold `const struct link *` and use the functions below. This module does not depend
  * on edges, training or mixing. It calls the rest of the node through the functions in struct
