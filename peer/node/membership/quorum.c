@@ -287,7 +287,10 @@ static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
     assert(q->now.state != before && (q->now.state != QUORUM_RESIGNED || before == QUORUM_HELD));
     if (before == QUORUM_HELD)
         q->held_us = now_us - q->now.since_us;
+    MARK_IF(q->now.state == QUORUM_HELD, "quorum: lost");
     MARK_IF(q->now.state == QUORUM_HELD && moment, "quorum: the timeout continues");
+    MARK_IF(q->now.state == QUORUM_RESIGNED, "quorum: timeout");
+    MARK_IF(q->now.state == QUORUM_THERE, "quorum: reached again");
     q->now.since_us = q->now.state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;
 }
 
@@ -305,9 +308,6 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
         q->now.state = QUORUM_HELD;
     else if (before == QUORUM_HELD && now_us - q->now.since_us >= patience_us)
         q->now.state = QUORUM_RESIGNED;
-    MARK_IF(q->now.state != before && q->now.state == QUORUM_HELD, "quorum: lost");
-    MARK_IF(q->now.state != before && q->now.state == QUORUM_RESIGNED, "quorum: timeout");
-    MARK_IF(q->now.state != before && q->now.state == QUORUM_THERE, "quorum: reached again");
     if (q->now.state != before)
         turn(q, before, now_us);
     quorum_check(q, now_us);

@@ -85,8 +85,8 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,
-                 "two processes use the identity of %s (%.8s): the one that started "
-                 "last is expected to exit",
+                 "two processes use the identity of %s (%.8s): the one that started last is "
+                 "expected to exit",
                  r->name, sessions_hex(r->id).text);
     if (verdict == MEMBERS_CLONED)
         say_cloned(s, " and started later: the other process is expected to exit");
