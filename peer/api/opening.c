@@ -340,6 +340,7 @@ static int take_checkpoint_interval(struct hearsay *h)
 static int open_checkpoints(struct hearsay *h)
 {
     struct uv_driver_config *c = &h->config;
+    char there[RUN_IDENTITY_TEXT_MAX];
     if (h->out == NULL)
         return HEARSAY_OK;
     int err = disk_open(&h->disk, h->out);
@@ -358,6 +359,8 @@ static int open_checkpoints(struct hearsay *h)
                                                  .beat = h->found.image[i].label.beat,
                                                  .slot = (uint32_t)h->found.slot[i]};
     c->node.n_resume = h->found.n;
+    if (outdir_read_identity(h->out, there))
+        c->node.past = run_log_past(h->out, h->found.n);
     promise_read(&h->promise, h->out);
     c->node.promise = (struct bytes){h->promise.bytes, h->promise.n};
     c->slots = &h->slots;

@@ -300,9 +300,10 @@ static int take_out(struct peer *p)
     if (code == CMD_OK)
         code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
     cmd_checkpoint_configure(&p->checkpoint, &p->config);
-    p->config.node.was_there = p->dir.begun && p->config.node.n_resume == 0;
-    if (p->dir.begun)
+    if (p->dir.begun) {
+        p->config.node.past = run_log_past(p->out, p->config.node.n_resume);
         promise_read(&p->promise, p->out);
+    }
     p->config.node.promise = (struct bytes){p->promise.bytes, p->promise.n};
     return code;
 }

@@ -340,6 +340,17 @@ struct node_pool
                 char error[RUN_ERROR_MAX]);
 };
 
+/* What earlier processes of this peer left of the run, apart from the checkpoints in
+ * node_config.resume. */
+enum node_past {
+    NODE_PAST_NONE, /* Nothing, or checkpoints only. */
+    /* A process took part in the run, and left neither a checkpoint nor a final model. */
+    NODE_PAST_MEMBER,
+    /* A process stored its final model (node_model_is_final()). Other members may have ended the
+     * run with this model, so the peer does not begin the run again (run_ended.h). */
+    NODE_PAST_FINAL
+};
+
 /* Configuration of a node. node_open() copies the struct. Data that the pointers refer to must
  * outlive the node, except for `certificate` and `known`. */
 struct node_config
@@ -435,10 +446,10 @@ struct node_config
     /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */
     struct node_resume resume[2];
     size_t n_resume;
-    /* True: this peer took part in the run before, but has no checkpoint of it. If too few members
+    /* What earlier processes of this peer left of the run. Unless NODE_PAST_NONE: if too few members
      * are present to begin, the other members may have finished the run, so this peer ends after
      * patience_us (run_ended.h). */
-    bool was_there;
+    enum node_past past;
     /* Stores n bytes durably: the promise that this peer makes in the finish protocol, which binds
      * the peer after a restart, too (finish/README.md). Called within node_step(), before the
      * message that contains the promise is sent. Returns false on failure. NULL: this peer has no
@@ -634,6 +645,9 @@ void node_facts(const struct node *n, struct verdict_facts *f);
  * or its initial model is not known yet. Not to be called while a job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
+/* Returns whether the model is this peer's final model: training and the consensus phase are over
+ * for it. */
+bool node_model_is_final(const struct node *n);
 
 /* Returns the run. NULL: the run is not known yet. */
 const struct run *node_run(const struct node *n);

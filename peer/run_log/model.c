@@ -79,6 +79,7 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
         {"round", round},
         {"name", s->name},
         {"version", HEARSAY_VERSION},
+        {"final", s->final ? "true" : NULL},
         {"data", ours ? kind : NULL},
         {"input", input},
         {"trained_on", ours && s->source.trained.hash != 0 ? trained : NULL},
@@ -102,6 +103,19 @@ int diary_model_write(const char *path, const struct diary_model *s, char error[
     return err;
 }
 
+bool diary_model_is_final(const char *path, const char *run)
+{
+    struct safetensors_info info;
+    char error[FILE_ERROR_MAX];
+    if (safetensors_info(path, &info, error) != 0)
+        return false;
+    const char *its_run = safetensors_value(&info, "run");
+    bool final =
+        its_run != NULL && strcmp(its_run, run) == 0 && safetensors_value(&info, "final") != NULL;
+    safetensors_info_close(&info);
+    return final;
+}
+
 int diary_model_of_node(const char *path, const struct node *n, const char *name,
                         const struct run_log_source *source, char error[FILE_ERROR_MAX])
 {
@@ -114,6 +128,7 @@ int diary_model_of_node(const char *path, const struct node *n, const char *name
     node_progress(n, &p);
     s.round = p.round;
     s.run = node_run(n);
+    s.final = node_model_is_final(n);
     int err = diary_model_write(path, &s, error);
     return err < 0 ? err : 1;
 }

@@ -37,6 +37,7 @@ struct diary_model
     /* Run in which the model was trained. */
     const struct run *run;
     uint64_t round; /* Number of rounds for which the model has been trained. */
+    bool final;     /* True: the model is the final model of its peer (node_model_is_final()). */
     /* Name of the peer that trained the model. */
     const char *name;
     struct run_log_source source;
@@ -46,6 +47,7 @@ struct diary_model
  *
  *   run: run description in its canonical form;
  *   round, name, version: round of the model, name of the peer, version of the program;
+ *   final: "true". Missing if the model is not final;
  *   data: kind of the run's data (nn/data/kind.h);
  *   input: how inputs are made from raw data, as JSON (peer/run_log/input.h);
  *   trained_on: 16 hex digits of the hash of the training files, and the share of their samples
@@ -62,6 +64,9 @@ struct diary_model
 __attribute__((warn_unused_result)) int diary_model_write(const char *path,
                                                           const struct diary_model *s,
                                                           char error[FILE_ERROR_MAX]);
+
+/* Returns whether the file `path` is a final model of the run with the description `run`. */
+bool diary_model_is_final(const char *path, const char *run);
 
 /* Writes the value of the metadata key trained_on, which identifies the training files, to `text`.
  * Returns `text`. */

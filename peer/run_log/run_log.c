@@ -58,6 +58,13 @@ void run_log_write_identity(struct run_log *d)
     d->unnamed = err < 0;
 }
 
+bool run_log_owns_directory(const struct run_log *d)
+{
+    char there[RUN_IDENTITY_TEXT_MAX], why[OUTDIR_WHY_MAX];
+    return d->dir != NULL && outdir_read_identity(d->dir, there)
+           && run_identity_differ(there, d->owner, why) == 0;
+}
+
 /* Makes the output directory belong to this run: writes run.txt and opens metrics.jsonl. Called
  * before the first write. */
 static void claim_directory(struct run_log *d)
@@ -147,34 +154,31 @@ bool run_log_read_model(void *self, const struct segment *segments, size_t n_seg
            && safetensors_read_no_input(path, segments, n_segments, x, error) == 0;
 }
 
-/* Returns whether the model file `path` is from the last round of the run of node `n`. */
-static bool is_final_model(const char *path, const struct node *n)
+/* Returns whether the directory `dir` has a final model of the run that its run.txt names. */
+static bool holds_final_model(const char *dir)
 {
-    struct safetensors_info info;
-    struct node_progress p;
-    char text[WIRE_RUN_MAX + 1], round[24], error[FILE_ERROR_MAX];
-    const struct run *run = node_run(n);
-    if (run == NULL || safetensors_info(path, &info, error) != 0)
-        return false;
-    node_progress(n, &p);
-    run_text(run, text);
-    snprintf(round, sizeof round, "%" PRIu64, p.n_rounds);
-    const char *its_run = safetensors_value(&info, "run");
-    const char *its_round = safetensors_value(&info, "round");
-    bool same = its_run != NULL && strcmp(its_run, text) == 0;
-    bool last = its_round != NULL && strcmp(its_round, round) == 0;
-    safetensors_info_close(&info);
-    return same && last;
+    char there[RUN_IDENTITY_TEXT_MAX], path[OUTDIR_PATH_MAX];
+    return outdir_read_identity(dir, there)
+           && snprintf(path, sizeof path, "%s/%s", dir, model_file) < OUTDIR_PATH_MAX
+           && diary_model_is_final(path, run_identity_run_text(there));
 }
 
-/* Returns true if the model file already has this peer's final model, and must not be replaced.
- * This happens if the run ended while this process was away, and an earlier process of the peer had
- * stored its final model. The other peers' verdict may count that model. */
-static bool keeps_model(const char *path, const struct node *n)
+enum node_past run_log_past(const char *dir, size_t n_resume)
+{
+    if (holds_final_model(dir))
+        return NODE_PAST_FINAL;
+    return n_resume == 0 ? NODE_PAST_MEMBER : NODE_PAST_NONE;
+}
+
+/* Returns whether the model file must not be replaced: the file is a final model, with which other
+ * peers may have ended the run, and this process has no final model of a run that it ended together
+ * with other peers. */
+static bool keeps_model(const struct run_log *d, const struct node *n)
 {
     struct verdict_facts f;
     node_facts(n, &f);
-    return f.away && is_final_model(path, n);
+    bool apart = f.away || f.n_among < 2 || !node_model_is_final(n);
+    return apart && holds_final_model(d->dir);
 }
 
 /* Writes the model even if an earlier file could not be written. The process then ends with an
@@ -188,9 +192,9 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     int err = model_path(d, path) ? 0 : -ENAMETOOLONG;
     if (err < 0) {
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
-    } else if (keeps_model(path, n)) {
+    } else if (keeps_model(d, n)) {
         note(d, NOTE_INFO,
-             "the model of the last round is already stored in %.200s, and is not replaced", path);
+             "the final model of an earlier start is stored in %.200s, and is not replaced", path);
         err = 1;
     } else {
         disk_reservation_release(&d->reserve);

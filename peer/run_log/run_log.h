@@ -95,6 +95,10 @@ bool run_log_read_model(void *self, const struct segment *segments, size_t n_seg
 /* Returns the seconds since `d->begin_ns`, which metrics lines give as `time_s`. */
 double run_log_seconds(const struct run_log *d);
 
+/* Returns what earlier processes left in the directory `dir` of this run. n_resume: number of
+ * checkpoints that can be read. */
+enum node_past run_log_past(const char *dir, size_t n_resume);
+
 /* Reserves disk space for a model of `n_params` floats and for summary.json. Called before
  * training, so that a peer that could not save its model does not start. Returns 0, or a negative
  * errno with a message. */
@@ -109,16 +113,19 @@ double run_log_write_round(struct run_log *d, const struct node_progress *p);
 /* Tries again to write the metrics lines that wait in memory. */
 void run_log_flush_lines(struct run_log *d);
 
+/* Returns whether the directory belongs to this run, so that summary.json may be written: its
+ * run.txt names this run. */
+bool run_log_owns_directory(const struct run_log *d);
+
 /* Tries again to write run.txt if an earlier try failed. */
 void run_log_write_identity(struct run_log *d);
 
 /* Functions that the caller's callbacks for a driver (peer/uv/driver.h) call.
  *
- *   run_log_save_model       writes this peer's model. Exception: the run ended while this process
- *                            was away, and an earlier process of this peer had stored its final
- *                            model. That model is then not replaced. Returns NULL if the model is
- *                            saved, or if there is no directory. Otherwise returns the file and the
- *                            reason, valid until the next call.
+ *   run_log_save_model       writes this peer's model. A stored final model is replaced only if this
+ *                            process has ended the run together with other peers. Returns NULL if
+ *                            the model is stored, or if there is no directory. Otherwise returns
+ *                            the file and the reason, valid until the next call.
  *   run_log_lines_retry_ms   writes waiting metrics lines. Returns the time until the next try, in
  *                            milliseconds. 0: no line waits, or do not try again */
 const char *run_log_save_model(struct run_log *d, const struct node *n);

@@ -17,13 +17,13 @@ static struct verdict judged(struct lone *w)
 
 /* ---- gathering ---- */
 
-/* Returns a node that meets no other peer. was_there: the node was a member of this run before. */
-static struct lone *lonely(bool was_there)
+/* Returns a node that meets no other peer. */
+static struct lone *lonely(enum node_past past, uint32_t min_peers)
 {
     struct lone *w = lone_new(1, LOW_ID, ROUNDS);
-    w->run.min_peers = 2;
+    w->run.min_peers = min_peers;
     w->config.n_known = 0;
-    w->config.was_there = was_there;
+    w->config.past = past;
     w->config.patience_us = PATIENCE_S * (int64_t)SECOND;
     w->deaf = true;
     lone_open(w);
@@ -33,7 +33,7 @@ static struct lone *lonely(bool was_there)
 static void test_the_others_do_not_come_back(void **state)
 {
     (void)state;
-    struct lone *w = lonely(true);
+    struct lone *w = lonely(NODE_PAST_MEMBER, 2);
     lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
     assert_false(w->over);
     assert_int_equal(
@@ -51,10 +51,38 @@ static void test_the_others_do_not_come_back(void **state)
 static void test_who_is_new_waits(void **state)
 {
     (void)state;
-    struct lone *w = lonely(false);
+    struct lone *w = lonely(NODE_PAST_NONE, 2);
     lone_run(w, 10 * PATIENCE_S * (int64_t)SECOND);
     assert_false(w->over);
     assert_int_equal(lone_said(w, "has no checkpoint of it"), 0);
+    lone_close(w);
+}
+
+/* An earlier process has stored its final model, with which the other members may have ended. This
+ * process must not train alone and replace that model, even if --min-peers allows it. */
+static void test_a_final_model_is_not_trained_again(void **state)
+{
+    (void)state;
+    struct lone *w = lonely(NODE_PAST_FINAL, 1);
+    lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
+    assert_false(w->over);
+    assert_int_equal(lone_progress(w).phase, NODE_JOINING);
+    assert_int_equal(
+        lone_said(w, "this peer was in the run before, and has stored its final model"), 1);
+    lone_run(w, 4 * (int64_t)SECOND);
+    assert_true(w->over && !w->wrote_model);
+    assert_int_equal(judged(w).kind, VERDICT_AWAY);
+    lone_close(w);
+}
+
+/* Without a final model, a peer that was in the run before begins it again if --min-peers allows
+ * it. */
+static void test_a_member_without_a_final_model_begins_again(void **state)
+{
+    (void)state;
+    struct lone *w = lonely(NODE_PAST_MEMBER, 1);
+    lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
     lone_close(w);
 }
 
@@ -102,6 +130,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_others_do_not_come_back),
         cmocka_unit_test(test_who_is_new_waits),
+        cmocka_unit_test(test_a_final_model_is_not_trained_again),
+        cmocka_unit_test(test_a_member_without_a_final_model_begins_again),
         cmocka_unit_test(test_all_others_have_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

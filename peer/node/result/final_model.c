@@ -28,6 +28,11 @@ enum final_model_state final_model_state(const struct node *n)
     return n->final_model->state;
 }
 
+bool node_model_is_final(const struct node *n)
+{
+    return phases_phase(n->phases) == NODE_FINISHING;
+}
+
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;

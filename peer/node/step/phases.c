@@ -532,14 +532,16 @@ static void follow_members(struct phases *ph)
 }
 
 /* Decides whether enough members are present to begin; --min-peers matters only for the start of a
- * run. A peer that takes part in the start becomes an initial member. It then waits until enough
+ * run. A peer with a stored final model takes part in no start, and only joins members that have
+ * begun. A peer that takes part in the start becomes an initial member. It then waits until enough
  * initial members are known, or another peer has begun, so that all initial members know the voters
  * of the run (quorum.h). */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
-    if (!joining && (n_live < needed || join_awaits(ph->join) != NULL))
+    bool begins = ph->env->config.past != NODE_PAST_FINAL;
+    if (!joining && (!begins || n_live < needed || join_awaits(ph->join) != NULL))
         return false;
     if (!joining) {
         members_set_initial(ph->env->members);
