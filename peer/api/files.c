@@ -108,7 +108,7 @@ static void write_summary(struct hearsay *h, const struct verdict_facts *f, cons
                           bool finished)
 {
     char why[OUTDIR_PATH_MAX + 64];
-    if (h->out == NULL || !h->diary.claimed || h->diary.unnamed)
+    if (!run_log_owns_directory(&h->diary))
         return;
     json_t *j = diary_summary(&h->diary, h->driver, f, o);
     run_log_release_space(&h->diary);

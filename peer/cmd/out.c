@@ -116,7 +116,8 @@ static void print_result(const struct cmd_out *out, const json_t *j)
     else
         printf("accuracy       %s\n",
                cmd_progress_percent(a, number(j, verdict != NULL ? "accuracy" : "test_accuracy")));
-    printf("models in      %s\n", out->dir);
+    if (!json_is_null(json_object_get(j, "model")))
+        printf("models in      %s\n", out->dir);
     if (verdict != NULL)
         printf("%s\n", verdict);
 }

@@ -194,7 +194,7 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     run_log_release_space(&r->diary);
     /* Without run.txt no summary is written, because nothing would say to which run the summary
      * belongs. */
-    const char *dir = r->diary.claimed && !r->diary.unnamed ? r->diary.dir : NULL;
+    const char *dir = run_log_owns_directory(&r->diary) ? r->diary.dir : NULL;
     bool written = cmd_out_write_summary(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)
         exit_code = CMD_FAILED;

@@ -180,13 +180,14 @@ static bool find_overwritten(const char *path, const char *text, char why[OUTDIR
 /* ---- Results of finished runs. ---- */
 
 /* Tests whether every model that `summary` lists exists. With several peers the summary has one
- * entry per peer, and the model is required only where the entry has the key "model". */
+ * entry per peer, and the model is required only where the entry has the key "model". A peer for
+ * which the run ended without a model has the value null. */
 static bool has_models(const char *path, const json_t *summary)
 {
     const json_t *peers = json_object_get(summary, "peers"), *p;
     size_t i;
     if (!json_is_array(peers))
-        return is_there(path, model_file);
+        return json_is_null(json_object_get(summary, "model")) || is_there(path, model_file);
     json_array_foreach(peers, i, p)
     {
         char dir[OUTDIR_PATH_MAX];

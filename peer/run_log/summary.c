@@ -50,9 +50,9 @@ static void judge_failed(struct run_log *d, struct verdict_facts *f, struct verd
     verdict_judge(o, f);
 }
 
-/* The run in this directory is finished if the peer's model is saved and the peer was not stopped.
- * If only metrics lines are missing, the exit code reports a failure, but the next start does not
- * repeat the run. */
+/* The run in this directory is finished if the peer was not stopped, and either its model is stored
+ * or the run has ended without it. If only metrics lines are missing, the exit code reports a
+ * failure, but the next start does not repeat the run. */
 bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code,
                           struct verdict_facts *f, struct verdict *o)
 {
@@ -65,7 +65,9 @@ bool diary_decide_verdict(struct run_log *d, const struct node *n, int exit_code
     bool failed = o->exit_code == CMD_FAILED || d->unnamed || d->unstored;
     if (d->unnamed || d->unstored || diary_lines_missing(&d->lines) > 0)
         judge_failed(d, f, o);
-    return !failed && d->stored && !f->stopped;
+    bool away = o->kind == VERDICT_AWAY;
+    d->stored |= away && d->dir != NULL && run_log_past(d->dir, 0) == NODE_PAST_FINAL;
+    return !failed && !f->stopped && (d->stored || away);
 }
 
 /* ---- Writing summary.json ---- */

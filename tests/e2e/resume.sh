@@ -296,6 +296,43 @@ check "a peer that returns alone claims no consensus: $(tail -n 1 back.err | cut
 check "  and replaces the model that it stored when it was stopped earlier: $(grep 'not stored' back.err)" eval \
     '[ -s earlier.safetensors ] && ! cmp -s earlier.safetensors back/model.safetensors && ! grep -q "not stored" back.err'
 
+# Two peers finish a run without checkpoints. One of them then looks as if it had been killed after it had stored its final
+# model: it has no summary.json. It must not train alone from round 0, although --min-peers is 1, and must not replace the
+# model, with which the other peer has ended.
+"$HEARSAY" key new ended.key 2>/dev/null
+read -r port < <(free_ports 1)
+pair=(peer --key ended.key --model logreg --data glyphs --rounds 4000 --checkpoint off --quorum-timeout 3)
+start stays "$HEARSAY" "${pair[@]}" --min-peers 1 --name stays --listen "127.0.0.1:$port" --shard 1/2 --out stays
+stays=$started
+ended=("$HEARSAY" "${pair[@]}" --name ended --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$port" --shard 2/2 --out ended)
+start ended "${ended[@]}" --min-peers 1
+finish "$started" 60
+finish "$stays" 60
+rm ended/summary.json
+cp ended/model.safetensors final.safetensors
+start ended "${ended[@]}" --min-peers 1
+check "a peer with a final model waits" wait_until 30 grep -q "has stored its final model: waiting for the other members" ended.err
+kill -TERM "$started"
+finish "$started" 60
+check "  keeps the model if it is stopped: exit code $code" eval '[ "$code" = 0 ] && cmp -s final.safetensors ended/model.safetensors'
+start ended "${ended[@]}" --min-peers 1
+finish "$started" 60
+check "  and ends without training: $(tail -n 1 ended.err)" eval \
+    '[ "$code" = 3 ] && grep -q "no consensus: the run ended without this peer" ended.err && cmp -s final.safetensors ended/model.safetensors'
+check "  with a result" [ "$(jq -c '[.finished, .exit_code, .model, .verdict.kind]' ended/summary.json)" \
+    = '[true,3,"model.safetensors","ended-elsewhere"]' ]
+# A peer that has neither a checkpoint nor a model ends without them, too. The summary of an earlier start does not remain.
+rm ended/model.safetensors
+sed -i s/min-peers=1/min-peers=2/ ended/run.txt
+echo '{"finished": false, "exit_code": 0, "model": null}' >ended/summary.json
+for try in first second; do
+    start ended "${ended[@]}" --min-peers 2
+    finish "$started" 60
+    check "a peer without checkpoint and model ends, $try start: exit code $code" \
+        [ "$code $(jq -c '[.finished, .exit_code, .model, .verdict.kind]' ended/summary.json)" = '3 [true,3,null,"ended-elsewhere"]' ]
+done
+check "  the second one only prints the result" grep -q "this run has already finished, in ended" ended.err
+
 printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
 check "other data than those of --out, and no flags" eval \
     '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \
