@@ -328,17 +328,18 @@ static int ask_bootstrap(struct cmd_observe *w)
     strcpy(text, given);
     while ((one = strsep(&rest, ",")) != NULL) {
         if (*one == '\0')
-            continue;
+            return cmd_fail(w->o, CMD_USAGE,
+                            "--bootstrap: found '%.80s', expected HOST:PORT,... without empty "
+                            "addresses",
+                            given);
         int err = uv_client_resolve(w->client, SEED_TAG, one);
         if (err == -EINVAL)
-            return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found '%.80s', expected HOST:PORT", one);
+            return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found '%.80s', expected %s", one,
+                            uv_resolve_expected(one));
         if (err < 0)
             return cmd_fail(w->o, CMD_FAILED, "cannot look up %.80s: %s", one, uv_strerror(err));
         w->n_pending++;
     }
-    if (w->n_pending == 0)
-        return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found '%.80s', expected HOST:PORT,...",
-                        given);
     return CMD_OK;
 }
 

@@ -437,7 +437,8 @@ static int resolve(struct probe *p)
     char text[TEXT_MAX] = "", one[UV_RESOLVE_TEXT];
     int err = uv_client_resolve(p->client, 0, p->peer);
     if (err == -EINVAL)
-        return cmd_fail(p->o, CMD_USAGE, "found '%.80s', expected HOST:PORT", p->peer);
+        return cmd_fail(p->o, CMD_USAGE, "found '%.80s', expected %s", p->peer,
+                        uv_resolve_expected(p->peer));
     if (err < 0)
         return cmd_fail(p->o, CMD_FAILED, "cannot look up %.80s: %s", p->peer, uv_strerror(err));
     bool answered = uv_client_wait(p->client, p->timeout_ms, is_resolved);

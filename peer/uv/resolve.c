@@ -64,6 +64,16 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
     return 0;
 }
 
+const char *uv_resolve_expected(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+    uint16_t port;
+    bool wrong_port =
+        digits > 0 && colon[1 + digits] == '\0' && (!read_port(colon + 1, &port) || port == 0);
+    return wrong_port ? "a port from 1 to 65535" : "HOST:PORT";
+}
+
 int uv_resolve_numeric(const char *address, union uv_address *out)
 {
     char host[UV_RESOLVE_HOST_MAX + 1];

@@ -52,6 +52,10 @@ struct uv_resolve
 int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESOLVE_HOST_MAX + 1],
                      uint16_t *port);
 
+/* Returns what was expected in place of an address that uv_resolve_split() has refused, for an error
+ * message: an address, or only another port. */
+const char *uv_resolve_expected(const char *address);
+
 /* Converts a numeric address. Returns 0, or -EINVAL if the host is a name. */
 int uv_resolve_numeric(const char *address, union uv_address *out);
 

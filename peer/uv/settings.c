@@ -70,18 +70,17 @@ static int cut_list(const struct options *o, const char *option, uint32_t max,
         char host[UV_RESOLVE_HOST_MAX + 1];
         uint16_t port;
         if (*one == '\0')
-            continue;
+            return refuse(error, -EINVAL,
+                          "--%s: found '%.80s', expected HOST:PORT,... without empty addresses",
+                          option, text);
         if (uv_resolve_split(one, false, host, &port) < 0)
-            return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT", option, one);
+            return refuse(error, -EINVAL, "--%s: found '%.80s', expected %s", option, one,
+                          uv_resolve_expected(one));
         if (list->n == max)
             return refuse(error, -EINVAL, "--%s: found more than %u addresses", option,
                           (unsigned)max);
         list->at[list->n++] = one;
     }
-    /* An empty list of addresses is refused, because a peer without addresses would start a new
-     * run. */
-    if (list->n == 0)
-        return refuse(error, -EINVAL, "--%s: found '%.80s', expected HOST:PORT,...", option, text);
     return 0;
 }
 
@@ -208,7 +207,8 @@ static int look_up(const char *text, union uv_address *out, char error[SETTINGS_
     uint16_t port;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     if (uv_resolve_split(text, true, host, &port) < 0)
-        return refuse(error, -EINVAL, "--listen: found '%.80s', expected HOST:PORT, or fd:N", text);
+        return refuse(error, -EINVAL, "--listen: found '%.80s', expected %s, or fd:N", text,
+                      uv_resolve_expected(text));
     int wrong = getaddrinfo(host, NULL, &hints, &found);
     if (wrong != 0)
         return refuse(error, -EINVAL, "--listen: cannot look up '%.80s': %s", host,

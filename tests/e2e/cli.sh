@@ -85,6 +85,17 @@ for text in , ,,; do
             $command --key keygen.key --bootstrap $text
     done
 done
+for text in 127.0.0.1:1,,127.0.0.1:2 127.0.0.1:1,; do
+    for command in "peer --listen 127.0.0.1:0 --model logreg --rounds 1" status; do
+        # shellcheck disable=SC2086 # Unquoted, because the variable holds several words.
+        refuses "${command%% *}: --bootstrap $text" "--bootstrap: found '$text', expected HOST:PORT,... without empty addresses" \
+            $command --key keygen.key --bootstrap $text
+    done
+done
+refuses "peer: --bootstrap with a port above 65535" "--bootstrap: found '127.0.0.1:70000', expected a port from 1 to 65535" \
+    peer --key keygen.key --model logreg --rounds 1 --bootstrap 127.0.0.1:70000
+refuses "peer: --listen with a port above 65535" "--listen: found '127.0.0.1:70000', expected a port from 1 to 65535" \
+    peer --key keygen.key --model logreg --rounds 1 --listen 127.0.0.1:70000
 refuses "peer without a key" '--key' peer
 # Such low rates are refused, because the computed arrival time of a message could overflow.
 for rate in 1e-300 0.99; do

@@ -42,6 +42,17 @@ static void test_split(void **state)
     assert_int_equal(uv_resolve_split(text, false, host, &port), -EINVAL);
 }
 
+static void test_expected(void **state)
+{
+    (void)state;
+    static const char *const bad_port[] = {"a:0", "a:65536", "a:000001", "[::1]:70000"};
+    static const char *const bad[] = {"", ":", "a", "a:", ":1", "a:1x", "a b:1", "::1:7100"};
+    for (size_t i = 0; i < sizeof bad_port / sizeof *bad_port; i++)
+        assert_string_equal(uv_resolve_expected(bad_port[i]), "a port from 1 to 65535");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_string_equal(uv_resolve_expected(bad[i]), "HOST:PORT");
+}
+
 static void test_numeric_and_back(void **state)
 {
     (void)state;
@@ -507,6 +518,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_expected),
         cmocka_unit_test(test_numeric_and_back),
         cmocka_unit_test(test_numeric_needs_no_lookup),
         cmocka_unit_test_setup_teardown(test_numeric_seed, fake_setup, fake_teardown),
