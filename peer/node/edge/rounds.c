@@ -2,6 +2,7 @@
  * round. */
 #include "peer/node/edge/rounds.h"
 
+#include "nn/math/number.h"
 #include "peer/node/edge/edges_state.h"
 
 #include "peer/node/membership/quorum.h"
@@ -42,9 +43,10 @@ static void tell_memory(const struct edges *es)
     for (size_t i = 0; i < es->n; i++)
         n += es->at[i]->wanted;
     env_note(es->env, NOTE_INFO,
-             "%s: this peer has %zu partners in a cycle of %u rounds; the copies of their models "
+             "%s: this peer has %zu partner%s in a cycle of %u round%s; the copies of their models "
              "take %.1f MB",
-             edges_topology(es), n, es->n_rounds, (double)(n * bytes) * 1e-6);
+             edges_topology(es), n, number_plural(n), es->n_rounds, number_plural(es->n_rounds),
+             (double)(n * bytes) * 1e-6);
 }
 
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
