@@ -177,7 +177,7 @@ static bool keeps_model(const struct run_log *d, const struct node *n)
 {
     struct verdict_facts f;
     node_facts(n, &f);
-    bool apart = f.away || f.n_among < 2 || !node_model_is_final(n);
+    bool apart = f.presence != VERDICT_TOGETHER || f.n_among < 2 || !node_model_is_final(n);
     return apart && holds_final_model(d->dir);
 }
 

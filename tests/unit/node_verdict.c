@@ -53,7 +53,7 @@ static void test_order(void **state)
     judged(&f, VERDICT_NO_QUORUM, 3);
     f.lonely = true;
     judged(&f, VERDICT_ALONE, 3);
-    f.away = true;
+    f.presence = VERDICT_ABSENT;
     judged(&f, VERDICT_AWAY, 3);
     f.diverged = "the loss ran away";
     judged(&f, VERDICT_DIVERGED, 3);
@@ -295,14 +295,22 @@ static void test_ends_of_other_kinds(void **state)
     o = judged(&f, VERDICT_FAILED, 1);
     assert_string_equal(o.text, "failed: a file could not be written");
     f = good;
-    f.away = true;
+    f.presence = VERDICT_ABSENT;
     f.rounds_claimed = 120;
     o = judged(&f, VERDICT_AWAY, 3);
-    assert_non_null(strstr(o.text, "without this peer, which had stopped at round 120 of 400;"));
+    assert_non_null(strstr(o.text, "without this peer, which has reached round 120 of 400;"));
     /* 0: the peer has no checkpoint, so it does not know the round at which it stopped. */
     f.rounds_claimed = 0;
     o = judged(&f, VERDICT_AWAY, 3);
     assert_non_null(strstr(o.text, "the run ended without this peer;"));
+    f.presence = VERDICT_UNCOVERED;
+    f.rounds_claimed = 120;
+    verdict_add_finished(&f, "p0");
+    verdict_add_dead(&f, "p2");
+    o = judged(&f, VERDICT_AWAY, 3);
+    assert_string_equal(o.text, "no consensus: the certificate of the run does not cover the model "
+                                "of this peer; finished: p0; "
+                                "not known to have finished: p2; no round skipped");
     f = good;
     f.target = 0;
     o = judged(&f, VERDICT_UNASKED, 0);

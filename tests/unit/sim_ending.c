@@ -97,6 +97,37 @@ static void test_all_there(void **state)
     rig_close(&r);
 }
 
+/* The stored promise of peer 1 is damaged, so it neither votes nor reports its model. Its model is
+ * within the target, and it is connected to the end. The reasons that the peers give must not deny
+ * that. */
+static void damage_promise(void *self, uint32_t peer, struct node_config *c)
+{
+    static const uint8_t damaged[1] = {7};
+    impatient(self, peer, c);
+    if (peer == 1)
+        c->promise = (struct bytes){damaged, sizeof damaged};
+}
+
+static void test_damaged_promise(void **state)
+{
+    struct rig r;
+    struct verdict_facts f;
+    (void)state;
+    rig_prepare(&r, 4, "complete");
+    r.config.configure = damage_promise;
+    rig_open(&r);
+    rig_end(&r);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct verdict o = ended(&r, i, &f);
+        assert_int_equal(o.kind, i == 1 ? VERDICT_AWAY : VERDICT_CONSENSUS);
+        assert_non_null(
+            strstr(o.text, i == 1 ? "the certificate of the run does not cover the model of "
+                                    "this peer; finished: "
+                                  : "peer-1: it reported no model within --final-drift"));
+    }
+    rig_close(&r);
+}
+
 /* All live peers must know which peers are dead, also if these were not their neighbours. */
 static void test_deaths(void **state)
 {
@@ -729,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_all_there),
         cmocka_unit_test(test_final_models_apart_mix_on),
         cmocka_unit_test(test_one_attempt_without_faults),
+        cmocka_unit_test(test_damaged_promise),
         cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_death_during_the_consensus_phase),
         cmocka_unit_test(test_no_quorum),

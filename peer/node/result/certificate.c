@@ -306,10 +306,11 @@ static void follow_attempt(struct node *n)
     n->certificate->model = CERTIFICATE_MIXING;
     if (members_self(n->env.members)->state == RECORD_FAILED)
         return;
-    env_note(&n->env, NOTE_WARNING,
-             "the final models are not within --final-drift yet: the consensus phase continues "
-             "(attempt %u of %u)",
-             attempt + 1, (unsigned)FINISH_ATTEMPTS);
+    env_note(
+        &n->env, NOTE_WARNING,
+        "the attempt to end the run was aborted, because the final models are too far apart or "
+        "a member is overdue: the consensus phase continues (attempt %u of %u)",
+        attempt + 1, (unsigned)FINISH_ATTEMPTS);
     final_model_reopen(n);
     members_reopen(n->env.members, n->env.now_us);
     sessions_reopen(n->sessions);

@@ -47,7 +47,7 @@ static void count_member(const struct node *n, const struct member *m, const uin
     f->n_failed += r->state == RECORD_FAILED && !self;
     if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
         f->without_first = false;
-    bool gone = f->away && !self;
+    bool gone = f->presence != VERDICT_TOGETHER && !self;
     if (gone && finished)
         verdict_add_finished(f, r->name);
     else if (!gone && (finished || (lives && r->state != RECORD_STALLED))) {
@@ -117,7 +117,7 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
             f->n_among++;
             break;
         case FINISH_OUTSIDE:
-            verdict_add_absent(f, name, "its model is not within --final-drift");
+            verdict_add_absent(f, name, "it reported no model within --final-drift");
             break;
         case FINISH_MIXING:
             verdict_add_absent(f, name, "it had not finished");
@@ -143,17 +143,18 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
         f->distance /= certificate_margin;
 }
 
-/* Returns whether the run has ended without this peer. If the certificate covers this peer's model,
- * this peer has ended together with the other members. The result is then false, even if this peer
- * has restarted and finds no other peer any more. */
-static bool is_away(const struct node *n)
+/* Returns whether this peer has ended the run together with the other members. If the certificate
+ * covers this peer's model, it has, even if it has restarted and finds no other peer any more. */
+static enum verdict_presence presence(const struct node *n)
 {
     if (certificate_covers(n))
-        return false;
-    bool left_out = final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL;
+        return VERDICT_TOGETHER;
+    if (final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL)
+        return VERDICT_UNCOVERED;
     bool deserted = certificate_model(n) == CERTIFICATE_WITHIN && certificate_known(n) == NULL
                     && run_ended_deserted(n->phases);
-    return phases_status(n->phases).away || resume_deserted(n->resume) || left_out || deserted;
+    bool away = phases_status(n->phases).away || resume_deserted(n->resume) || deserted;
+    return away ? VERDICT_ABSENT : VERDICT_TOGETHER;
 }
 
 void node_facts(const struct node *n, struct verdict_facts *f)
@@ -169,7 +170,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         .lonely = connection_diagnostics_lonely(n->sessions) && !resume_has_checkpoint(n->resume),
         .diverged = p->diverged,
         .unlearnt = p->unlearnt,
-        .away = is_away(n),
+        .presence = presence(n),
         .infinite = ph.done > 0 && !p->loss_untold && !isfinite(p->loss),
         .distance = (double)NAN,
         .n_rounds = n->workshop.has_run ? run->rounds : 0,

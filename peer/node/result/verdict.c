@@ -139,7 +139,7 @@ static enum verdict_kind kind_of(const struct verdict_facts *f)
         return VERDICT_STOPPED;
     if (is_said(f->diverged) || f->infinite)
         return VERDICT_DIVERGED;
-    if (f->away)
+    if (f->presence != VERDICT_TOGETHER)
         return VERDICT_AWAY;
     if (f->lonely)
         return VERDICT_ALONE;
@@ -212,24 +212,23 @@ static void say_who(struct verdict *o, const struct verdict_facts *f)
         say(o, ")");
 }
 
-/* This peer was away, so its knowledge of the other members may be outdated. The sentence calls
- * silent members dead only if some members have reported that they finished. Otherwise it says that
- * silent members are no longer heard. */
+/* This peer was away, so its knowledge of the other members may be outdated. The sentence therefore
+ * calls no member dead. */
 static void say_away(struct verdict *o, const struct verdict_facts *f)
 {
-    say(o, "no consensus: the run ended without this peer");
+    if (f->presence == VERDICT_UNCOVERED)
+        say(o, "no consensus: the certificate of the run does not cover the model of this peer");
+    else
+        say(o, "no consensus: the run ended without this peer");
     /* rounds_claimed is 0 if this process began without a checkpoint: it does not know at which
      * round an earlier process stopped. */
-    if (f->rounds_claimed > 0)
-        say(o, ", which had stopped at round %llu of %llu", (unsigned long long)f->rounds_claimed,
+    if (f->presence == VERDICT_ABSENT && f->rounds_claimed > 0)
+        say(o, ", which has reached round %llu of %llu", (unsigned long long)f->rounds_claimed,
             (unsigned long long)f->n_rounds);
     if (f->n_finished > 0)
         say_names(o, "; finished: ", f->finished, f->n_finished);
     if (f->n_dead > 0)
-        say_names(o,
-                  f->n_finished > 0 ? "; dead: "
-                                    : "; no longer heard (finished, dead or refusing this peer): ",
-                  f->dead, f->n_dead);
+        say_names(o, "; not known to have finished: ", f->dead, f->n_dead);
 }
 
 /* Returns the words for the sentence that say whether the consensus distance is exact, a bound or

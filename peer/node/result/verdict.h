@@ -11,7 +11,8 @@
  *   the process failed, or its input was invalid         failed           1 or 2
  *   the user stopped the run (SIGTERM)                   stopped          0
  *   training diverged, or the last loss is not finite    diverged         3
- *   the run ended while this peer was away               ended-elsewhere  3
+ *   the run ended while this peer was away, or with a
+ *     certificate that does not cover its model          ended-elsewhere  3
  *   a bootstrap list is given, but no peer was ever met  never-connected  3
  *   fewer members than the quorum ended together,
  *     or half of them without the smallest identity      no-quorum        3
@@ -49,6 +50,14 @@ enum verdict_kind {
     VERDICT_CONSENSUS
 };
 
+/* Whether this peer ended the run together with the other members. */
+enum verdict_presence {
+    VERDICT_TOGETHER, /* Yes, as far as this peer knows. */
+    VERDICT_ABSENT,   /* No: the run ended while this peer was stopped or cut off. */
+    /* No: the other members agreed on a certificate that does not cover this peer's model. */
+    VERDICT_UNCOVERED
+};
+
 /* Facts about the end of a run, as known to one peer, or to the program that started all peers
  * (`hearsay local`, `hearsay sim`). Initialise with zeros, and `distance` with NaN. Strings are
  * borrowed. */
@@ -78,8 +87,8 @@ struct verdict_facts
      * the run with this peer. */
     bool without_first;
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* Number of dead members. If the run ended while this peer was away: number of members that are
-     * not known to have finished. */
+    /* Number of dead members. Unless VERDICT_TOGETHER: number of other members that are not known to
+     * have finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
@@ -93,11 +102,10 @@ struct verdict_facts
         char why[VERDICT_WHY_MAX]; /* Reason why the member is absent, as a clause. */
     } absent[VERDICT_DEAD_MAX];
 
-    /* True: the run ended while this peer was away, so no member ended it with this peer. Members
-     * that have reported their end are in finished[], and all others in dead[]. */
-    bool away;
-    /* Number of members that finished while this peer was away. */
-    uint32_t n_finished;
+    /* Unless VERDICT_TOGETHER, no member ended the run with this peer. Members that have reported
+     * their end are then in finished[], and all others in dead[]. */
+    enum verdict_presence presence;
+    uint32_t n_finished; /* Number of members that finished without this peer. */
     char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
