@@ -14,6 +14,7 @@
 #include "peer/cmd/log.h"
 #include "peer/cmd/stop.h"
 #include "peer/run/outer.h"
+#include "peer/run_log/run_log.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -152,8 +153,8 @@ static int open_files(struct cmd_train *t)
     if (err == 0)
         err = disk_reservation_hold(&t->last, t->out, 0, 1);
     if (err < 0)
-        return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
-                        strerror(-err));
+        return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s, %llu bytes: %s", t->out,
+                        (unsigned long long)run_log_bytes(t->trainer.n_params), strerror(-err));
     int code = cmd_train_checkpoint_open(t);
     if (code == CMD_OK)
         code = cmd_out_claim(&t->dir);

@@ -41,11 +41,16 @@ static int take(struct disk_reservation *r, const char *dir)
     return err == -EOPNOTSUPP || err == -EINVAL ? 0 : err;
 }
 
+uint64_t disk_reservation_bytes(size_t n_params, uint32_t n_files)
+{
+    return n_files * ((uint64_t)n_params * sizeof(float) + BESIDE_A_MODEL);
+}
+
 int disk_reservation_hold(struct disk_reservation *r, const char *dir, size_t n_params,
                           uint32_t n_files)
 {
     disk_reservation_release(r);
-    r->bytes = n_files * (n_params * sizeof(float) + BESIDE_A_MODEL);
+    r->bytes = disk_reservation_bytes(n_params, n_files);
     return take(r, dir);
 }
 

@@ -20,6 +20,9 @@ struct disk_reservation
     uint64_t bytes; /* Size of the last reservation, in bytes. */
 };
 
+/* Returns the number of bytes that disk_reservation_hold() reserves. */
+uint64_t disk_reservation_bytes(size_t n_params, uint32_t n_files);
+
 /* Reserves space on the disk of `dir` for `n_files` model files of `n_params` floats each, with
  * their headers, and for summary.json. An earlier reservation of `r` is released first. Returns 0
  * or a negative errno: -ENOSPC if the disk has too little space. On a file system that cannot

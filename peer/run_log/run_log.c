@@ -6,6 +6,7 @@
 #include "peer/node/result/verdict.h"
 #include "peer/output/promise.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,6 +35,11 @@ __attribute__((format(printf, 3, 4))) static void note(struct run_log *d, enum n
 
 /* ---- Writing metrics lines ---- */
 
+uint64_t run_log_bytes(size_t n_params)
+{
+    return disk_reservation_bytes(n_params, 1) + disk_reservation_bytes(0, 1);
+}
+
 int run_log_reserve_space(struct run_log *d, size_t n_params, char error[RUN_ERROR_MAX])
 {
     if (d->dir == NULL)
@@ -42,8 +48,8 @@ int run_log_reserve_space(struct run_log *d, size_t n_params, char error[RUN_ERR
     if (err == 0)
         err = disk_reservation_hold(&d->last, d->dir, 0, 1);
     if (err < 0)
-        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", d->dir,
-                 strerror(-err));
+        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s, %llu bytes: %s", d->dir,
+                 (unsigned long long)run_log_bytes(n_params), strerror(-err));
     return err;
 }
 
@@ -199,6 +205,10 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     } else {
         disk_reservation_release(&d->reserve);
         err = diary_model_of_node(path, n, d->name, &d->source, d->why);
+        size_t at = strlen(d->why);
+        if (err == -ENOSPC)
+            snprintf(d->why + at, sizeof d->why - at, ", %llu bytes are needed",
+                     (unsigned long long)d->reserve.bytes);
         /* The model may have to be written again, so reserve its disk space again. */
         disk_reservation_hold_again(&d->reserve, d->dir);
     }

@@ -99,6 +99,9 @@ double run_log_seconds(const struct run_log *d);
  * checkpoints that can be read. */
 enum node_past run_log_past(const char *dir, size_t n_resume);
 
+/* Returns the number of bytes on the disk that a model of n_params floats and summary.json need. */
+uint64_t run_log_bytes(size_t n_params);
+
 /* Reserves disk space for a model of `n_params` floats and for summary.json. Called before
  * training, so that a peer that could not save its model does not start. Returns 0, or a negative
  * errno with a message. */
