@@ -127,9 +127,9 @@ static bool labels_differ(const struct column_statistics *a, const struct column
     }
     if (a->scheme == LABELS_NAMES && (a->names != b->names || a->n_classes != b->n_classes)) {
         snprintf(why, COLUMN_STATISTICS_WHY_MAX,
-                 "labels: found %" PRIu32 " label names that are not the %" PRIu32
-                 " label names of the run: every file must have all label names of the run",
-                 a->n_classes, b->n_classes);
+                 "labels: found %" PRIu32 " label names, expected %" PRIu32
+                 "%s: every file must have all label names of the run",
+                 a->n_classes, b->n_classes, a->n_classes == b->n_classes ? " others" : "");
         return true;
     }
     return false;

@@ -51,6 +51,21 @@ static bool differ(void *self, struct bytes theirs, bool theirs_lead, char why[N
     return differs;
 }
 
+/* Returns the number of label names, above 32 bits of their hash. This is a callback of the node. */
+static uint64_t labels(void *self, struct bytes statistics)
+{
+    struct column_statistics m;
+    const char *wrong;
+    uint64_t value = 0;
+    (void)self;
+    if (column_statistics_parse(&m, statistics.p, statistics.n, &wrong) < 0)
+        return 0;
+    if (m.scheme == LABELS_NAMES)
+        value = (uint64_t)m.n_classes << 32 | (m.names & UINT32_MAX);
+    column_statistics_close(&m);
+    return value;
+}
+
 static int statistics_refuse(int err, const char *why, char error[RUN_ERROR_MAX])
 {
     snprintf(error, RUN_ERROR_MAX, "--data: %.280s",
@@ -126,6 +141,7 @@ void cmd_column_statistics_open(struct cmd_column_statistics *c, struct cmd_trai
                                  .founds = founds && n > 0,
                                  .check = check,
                                  .differ = differ,
+                                 .labels = labels,
                                  .pool = pool};
     node->pool = &c->pool;
 }

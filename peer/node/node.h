@@ -333,6 +333,9 @@ struct node_pool
      * columns are the reference. False: this peer's columns are. why[]: the reason, which says what
      * was "found" in the columns that are not the reference. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
+    /* Returns a number that stands for the label names in checked statistics: equal names have equal
+     * numbers, and more names a greater number. 0: the labels have no names. */
+    uint64_t (*labels)(void *self, struct bytes statistics);
     /* Creates a run from the statistics of n >= 1 members, which match this peer's statistics.
      * Returns 0 and sets *run. On failure returns a negative errno and sets error[] to a
      * sentence. */

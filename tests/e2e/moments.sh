@@ -171,4 +171,24 @@ check "  and the peer reports that it waits for them" wait_until 60 grep -q 'wai
 kill -TERM "$first"
 check "a waiting peer ends when it is stopped" finish "$first" 60
 
+# ---- The first peer has no row with one of the label names. That peer ends, and not the complete ones. ----
+
+for i in 0 1 2; do
+    python3 - "$i" >"labels-$i.csv" <<'PY'
+import random, sys
+r = random.Random(int(sys.argv[1]))
+print("size,weight,class")
+for _ in range(300):
+    x, y = r.gauss(0, 1), r.gauss(0, 1)
+    print(f"{x:.3f},{y:.3f},{'low' if x + y < 0 else 'middle' if x + y < 1 or sys.argv[1] == '0' else 'high'}")
+PY
+done
+peers incomplete own csv:labels-%i.csv 3 --min-peers 2 --rounds 200 --model logreg
+finish "${pid[0]}" 60
+check "a file without a label name: exit code $code, $(grep -o 'labels:.*' incomplete-0.err)" eval '[ $code = 2 ] &&
+    grep -qE "data csv:labels-0.csv: labels: found 2 label names, expected 3: every file .*according to p[12], which creates the run" incomplete-0.err'
+for i in 1 2; do
+    check "  peer $i with the complete file ends in consensus" finish "${pid[i]}" 60
+done
+
 e2e_end

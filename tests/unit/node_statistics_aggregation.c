@@ -3,7 +3,8 @@
  * run from them. Invalid statistics are refused. */
 #include "tests/unit/node_lone_world.h"
 
-enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x' };
+/* FEWER and MORE: statistics with other label names than those of the node. */
+enum { LOW_ID = 0x10, ACTORS = 3, BAD = 0xee, UNLIKE = 'x', FEWER = 'f', MORE = 'm' };
 
 /* Replaces the trainer. The statistics of a member are one byte, and the seed of the run depends on
  * all statistics that were used. */
@@ -30,7 +31,13 @@ static bool toy_differ(void *self, struct bytes theirs, bool theirs_lead, char w
     (void)self;
     (void)theirs_lead;
     snprintf(why, NODE_POOL_WHY, "column 3: found numbers, expected words");
-    return theirs.p[0] == UNLIKE;
+    return theirs.p[0] == UNLIKE || theirs.p[0] == FEWER || theirs.p[0] == MORE;
+}
+
+static uint64_t toy_labels(void *self, struct bytes statistics)
+{
+    (void)self;
+    return statistics.p[0] == FEWER ? 2 : statistics.p[0] == MORE ? 4 : 3;
 }
 
 static int toy_pool(void *self, const struct node_part *part, size_t n, struct run *run,
@@ -62,6 +69,7 @@ static struct lone *begin(const char *name, uint32_t min_peers)
                                 .founds = true,
                                 .check = toy_check,
                                 .differ = toy_differ,
+                                .labels = toy_labels,
                                 .pool = toy_pool},
                        .run = &w->run,
                        .own = {'o'}};
@@ -339,6 +347,45 @@ static void test_unlike(void **state)
     lone_close(w);
 }
 
+/* The first member has other label names than the other three members. The node must not end, and
+ * creates the run without the first member. */
+static void test_other_labels(void **state)
+{
+    static const uint8_t unlike[] = {FEWER, MORE};
+    (void)state;
+    for (size_t i = 0; i < sizeof unlike; i++) {
+        struct lone *w = begin("peer-9", 3);
+        tell(w, 0, 0, unlike[i], true);
+        run_for(w, 2 * SECOND);
+        assert_false(w->over || has_run(w)); /* Two of three members do not show which is wrong. */
+        tell(w, 2, 2, 'c', false);
+        run_for(w, 2 * SECOND);
+        assert_false(w->over || has_run(w));
+        tell(w, 1, 1, 'b', false);
+        run_for(w, SECOND);
+        assert_true(has_run(w));
+        assert_string_equal(toy.parts, "peer-2=b peer-3=c peer-9=o ");
+        lone_close(w);
+    }
+}
+
+/* The node is the first member, but its data lack a label name that the others have. The node ends,
+ * and not the others. Of two members, the one with fewer names ends. */
+static void test_own_labels_are_wrong(void **state)
+{
+    (void)state;
+    for (uint32_t n_others = 1; n_others <= 2; n_others++) {
+        struct lone *w = begin("peer-0", n_others + 1);
+        tell(w, 0, 0, MORE, true);
+        if (n_others == 2)
+            tell(w, 1, 1, MORE, true);
+        run_for(w, 2 * SECOND);
+        assert_true(w->over && w->exit_code == 2 && !has_run(w));
+        assert_int_equal(lone_said(w, "(according to peer-1, which creates the run)"), 1);
+        lone_close(w);
+    }
+}
+
 static void test_no_run_comes_of_it(void **state)
 {
     (void)state;
@@ -375,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_not_the_first),  cmocka_unit_test(test_next_one),
         cmocka_unit_test(test_waits_are_said), cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_unlike),         cmocka_unit_test(test_no_run_comes_of_it),
+        cmocka_unit_test(test_other_labels),   cmocka_unit_test(test_own_labels_are_wrong),
         cmocka_unit_test(test_with_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@ struct member_statistics
     bool founds;
     bool differs;    /* True: this peer's columns would not match a run that the member creates. */
     bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
+    uint64_t labels; /* Label names of the member (struct node_pool). */
     uint64_t serial; /* Serial number of these statistics in order of arrival, from 1. */
     /* Number of the link over which the statistics arrived. OURS: they are this peer's own. */
     uint32_t from;
@@ -147,6 +148,7 @@ static void keep(struct statistics_aggregation *p, const struct wire_moments *m,
         return;
     *said = (struct member_statistics){.boot = m->record.boot,
                                        .founds = m->founds,
+                                       .labels = pool->labels(pool->self, m->payload),
                                        .serial = ++p->serial,
                                        .from = from != NULL ? from->number : OURS,
                                        .n = m->payload.n};
@@ -262,10 +264,37 @@ struct gathering
     /* n: number of members. n_said: members whose statistics have arrived. n_fit: members whose
      * columns match this peer's. */
     size_t n, n_said, n_fit;
-    /* Statistics of the first member that would create a run. NULL: no member would. */
+    /* Statistics of the creator (statistics_aggregation.h). NULL: no member would create a run. */
     const struct member_statistics *founder;
-    const char *founder_name; /* Name of the member that would create the run. */
+    const char *founder_name; /* Name of the creator. */
 };
+
+/* Returns the number of members in *g that have the label names of *s. */
+static size_t n_alike(const struct gathering *g, const struct member_statistics *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        n += g->said[i] != NULL && g->said[i]->labels == s->labels;
+    return n;
+}
+
+/* Chooses the creator. A file without some label names is then not the one that decides, unless most
+ * members lack these names. O(members^2). */
+static void choose_founder(struct gathering *g)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        const struct member_statistics *s = g->said[i];
+        if (s == NULL || !s->founds || (g->founder != NULL && s->labels == g->founder->labels))
+            continue;
+        size_t n = n_alike(g, s);
+        if (n < most || (n == most && s->labels < g->founder->labels))
+            continue;
+        most = n;
+        g->founder = s;
+        g->founder_name = g->name[i];
+    }
+}
 
 /* Fills *g with the live members and their statistics. */
 static void gather(struct statistics_aggregation *p, struct gathering *g)
@@ -279,11 +308,8 @@ static void gather(struct statistics_aggregation *p, struct gathering *g)
         g->name[i] = r->name;
         g->n_said += s != NULL;
         g->n_fit += s != NULL && !s->lacks;
-        if (s != NULL && s->founds && g->founder == NULL) {
-            g->founder = s;
-            g->founder_name = r->name;
-        }
     }
+    choose_founder(g);
     p->gathers = g->founder != NULL;
     assert(g->n_fit <= g->n_said && g->n_said <= g->n);
 }
@@ -386,7 +412,8 @@ bool statistics_aggregation_look(struct statistics_aggregation *p, struct run *r
     spread(p);
     gather(p, &g);
     bool ours = g.founder != NULL && g.founder->from == OURS;
-    if (g.founder != NULL && g.founder->differs)
+    /* Before --min-peers members have sent statistics, another member may become the creator. */
+    if (g.founder != NULL && g.founder->differs && g.n_said >= v->config.run.min_peers)
         part(p, &g);
     else if (ours && g.n_fit >= v->config.run.min_peers)
         return fix(p, &g, run);

@@ -4,8 +4,9 @@
  * If each peer has data files of its own, inputs must be scaled by the statistics of all files. A
  * peer therefore does not create the run from its own file. Each peer signs the statistics of its
  * data (struct node_pool in node.h) and sends them in a MOMENTS message. Peers without a run
- * forward each member's statistics once over each session. The *creator* of the run is the first
- * member, in the order of the member table, that is configured to create one:
+ * forward each member's statistics once over each session. The *creator* of the run is a member that
+ * is configured to create one: a member with the label names that most members have, at a tie with
+ * more label names, and of these members the first one in the order of the member table.
  *
  *   MOMENTS --check signature and content--> stored --forwarded--> all peers without a run
  *                                              |
