@@ -372,9 +372,11 @@ static void start(struct node *n)
             &n->env, NOTE_INFO,
             "the run starts once the column statistics of %u member%s (--min-peers) have arrived",
             n->env.config.run.min_peers, number_plural(n->env.config.run.min_peers));
-    else if (n->env.config.found)
+    else if (n->env.config.found) {
         take_run(n, &n->env.config.run);
-    else
+        if (!n->env.over)
+            resume_restore_certified(n->resume);
+    } else
         env_note(&n->env, NOTE_INFO, "waiting for a peer of the bootstrap list to send a run");
     n->next_tick_us = n->env.now_us;
     sessions_start(n->sessions);

@@ -460,7 +460,7 @@ struct node_config
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
     void *keep_promise_self; /* First argument of keep_promise(). */
     /* Reads the model that an earlier process of this peer stored last into x, whose layout is
-     * given by `segments`. Called within node_step(), and only at a restart with checkpoints.
+     * given by `segments`. Called within node_step(), and only at a restart.
      * Returns false if there is no such model. NULL: this peer has no disk. */
     bool (*read_model)(void *self, const struct segment *segments, size_t n_segments, float *x);
     void *read_model_self; /* First argument of read_model(). */

@@ -52,6 +52,7 @@ static void drop_model(struct sim_peer *p)
     free(p->model);
     p->model = NULL;
     p->n_model = 0;
+    p->past = NODE_PAST_NONE;
 }
 
 bool checkpoints_keep_model(struct sim_peer *p)
@@ -66,6 +67,7 @@ bool checkpoints_keep_model(struct sim_peer *p)
     drop_model(p);
     p->model = copy;
     p->n_model = n;
+    p->past = node_model_is_final(p->node) ? NODE_PAST_FINAL : NODE_PAST_NONE;
     return true;
 }
 

@@ -95,6 +95,7 @@ struct sim_peer
     /* The peer's last stored model, of n_model floats. Owned. NULL: none. */
     float *model;
     size_t n_model;
+    enum node_past past; /* NODE_PAST_FINAL: `model` is a final model. Else NODE_PAST_NONE. */
     /* For each fragment of the delta: number of bytes encoded up to its end (NODE_PART). */
     size_t part[SIM_PARTS];
     size_t n_parts;

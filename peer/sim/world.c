@@ -124,6 +124,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .keep_promise_self = p,
                             .read_model = checkpoints_read_model,
                             .read_model_self = p,
+                            .past = p->past,
                             .promise = p->promise};
     memcpy(c.id, p->id, sizeof c.id);
     checkpoints_resume(p, &c);

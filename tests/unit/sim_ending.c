@@ -439,6 +439,54 @@ static void test_killed_after_acceptance(void **state)
     }
 }
 
+static bool promise_lost;
+
+static void lose_promise(void *self, uint32_t peer, struct node_config *c)
+{
+    impatient(self, peer, c);
+    if (promise_lost)
+        c->promise = (struct bytes){NULL, 0};
+}
+
+/* A process starts after the end of the run, has no checkpoint, and meets no other peer. It ends with
+ * the certificate that an earlier process has stored, and with the stored model. If only a model is
+ * stored, the process does not train alone, although --min-peers is 1. */
+static void test_after_the_end_without_checkpoint(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n += 2)
+        for (int lost = 0; lost < 2; lost++) {
+            struct rig r;
+            struct verdict_facts f;
+            const struct segment *segment;
+            size_t n_segments, n_params;
+            float before[300];
+            rig_prepare(&r, n, "complete");
+            r.config.run.min_peers = 1;
+            r.config.configure = lose_promise;
+            promise_lost = false;
+            rig_open(&r);
+            rig_end(&r);
+            check(&r, 0, VERDICT_CONSENSUS, n, n, "");
+            memcpy(before, node_model(sim_node(r.world, 0), &segment, &n_segments, &n_params),
+                   sizeof before);
+            sim_kill(r.world, 0);
+            promise_lost = lost > 0;
+            assert_int_equal(sim_restart(r.world, 0), 0);
+            run_until(&r, sim_now_us(r.world) + 40 * (int64_t)SECOND);
+            if (lost > 0) {
+                assert_int_equal(ended(&r, 0, &f).kind, VERDICT_AWAY);
+                assert_int_equal(rig_progress(&r, 0).round, 0);
+            } else {
+                check(&r, 0, VERDICT_CONSENSUS, n, n, "");
+                assert_memory_equal(
+                    before, node_model(sim_node(r.world, 0), &segment, &n_segments, &n_params),
+                    sizeof before);
+            }
+            rig_close(&r);
+        }
+}
+
 /* A peer that cannot store its model has failed and belongs to no consensus. The verdicts of the
  * others must not depend on it. */
 static void test_full_disk(void **state)
@@ -778,6 +826,7 @@ int main(void)
         cmocka_unit_test(test_single_peer),
         cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_away_and_deserted),
+        cmocka_unit_test(test_after_the_end_without_checkpoint),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_diverged),

@@ -251,6 +251,11 @@ uint64_t finish_reported_hash(struct bytes promise)
                                            : finish_get_number(promise.p + 2 * FINISH_BALLOT, 8);
 }
 
+bool finish_promise_is_decided(struct bytes promise)
+{
+    return promise.n > FINISH_PROMISE_HEAD && promise.p[FINISH_PROMISE_HEAD - 1] == 1;
+}
+
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise)
 {
     struct finish *f = calloc(1, sizeof *f);

@@ -175,6 +175,8 @@ bool finish_covers(const struct finish *f);
  * from a stored promise. 0: no process of this peer has reported a model, or the bytes are no
  * promise. */
 uint64_t finish_reported_hash(struct bytes promise);
+/* Returns whether a stored promise contains the certificate of the run. */
+bool finish_promise_is_decided(struct bytes promise);
 /* Returns whether an earlier process of this peer has already reported the model that *e describes
  * as within the target distance. */
 bool finish_has_reported(const struct finish *f, const struct finish_evidence *e);

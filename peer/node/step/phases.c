@@ -155,7 +155,11 @@ void phases_restore_final(struct phases *ph)
 {
     uint64_t last = ph->workshop->run.rounds;
     assert(ph->phase == NODE_JOINING && ph->round <= last);
-    ph->done += last - ph->round;
+    /* Without the counters of a checkpoint, this process has joined at the end of the run. */
+    if (ph->round == 0)
+        ph->joined = last;
+    else
+        ph->done += last - ph->round;
     ph->round = last;
     ph->resumed = false;
     /* The distance from the mean that the earlier process measured is lost. The finish protocol

@@ -118,7 +118,8 @@ void phases_watch_job(struct phases *ph);
 void phases_sign(struct phases *ph);
 
 /* Called when this peer has taken back the final model of an earlier process, and the counters of a
- * checkpoint. The rounds after the checkpoint count as done by this peer. */
+ * checkpoint if there is one. The rounds after the checkpoint count as done by this peer. Without a
+ * checkpoint, this process joins at the last round. */
 void phases_restore_final(struct phases *ph);
 /* Called when a model of round join_fetched() was fetched. This peer joins while the run is under
  * way, or at its end. */

@@ -310,16 +310,12 @@ static bool read_reported(const struct resume *r, float *x)
            && rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash;
 }
 
-/* Loads the counters of the newest checkpoint `s`, and makes the stored final model `x` the model
- * of this peer again. */
-static void take_back(struct resume *r, struct state *s, const float *x)
+/* Makes the stored final model `x` the model of this peer again. Returns false if the model is not
+ * finite. */
+static bool take_back(struct resume *r, const float *x)
 {
-    own_fields(r, s);
-    state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
-    state_expect(s, mixing_take_model(&r->workshop->mixing, (const uint8_t *)x) == 0,
-                 "a stored model that is not finite");
-    if (s->failed)
-        return;
+    if (mixing_take_model(&r->workshop->mixing, (const uint8_t *)x) != 0)
+        return false;
     MARK("resume: takes the stored final model back");
     run_context_moved(r->workshop);
     join_resumed(r->join);
@@ -329,6 +325,7 @@ static void take_back(struct resume *r, struct state *s, const float *x)
         r->env, NOTE_INFO,
         "resuming from the stored final model: an earlier process of this peer has reported it to "
         "other members");
+    return true;
 }
 
 /* Takes the final model of an earlier process back, if that process has reported the model to the
@@ -339,8 +336,25 @@ static void restore_final(struct resume *r, struct state *s)
     float *x = calloc(r->workshop->mixing.n_floats, sizeof *x);
     if (x == NULL)
         state_no_memory(s);
-    else if (read_reported(r, x))
-        take_back(r, s, x);
+    else if (read_reported(r, x)) {
+        own_fields(r, s);
+        state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
+        if (!s->failed)
+            state_expect(s, take_back(r, x), "a stored model that is not finite");
+    }
+    free(x);
+}
+
+void resume_restore_certified(struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    assert(r->state == RESUME_NONE && c->n_resume == 0);
+    if (c->past != NODE_PAST_FINAL || !finish_promise_is_decided(c->promise) || !r->workshop->ready
+        || r->workshop->lacks)
+        return;
+    float *x = calloc(r->workshop->mixing.n_floats, sizeof *x);
+    if (x != NULL && read_reported(r, x))
+        (void)take_back(r, x);
     free(x);
 }
 

@@ -27,7 +27,8 @@
  * A peer whose earlier process has reported its final model to the finish protocol does not wait.
  * If the stored model is the reported one, a certificate may depend on it. The peer therefore takes
  * the model back, and is in the finishing phase at once. The counters are those of the newest
- * checkpoint.
+ * checkpoint. A process without checkpoints takes the model back only if the promise contains the
+ * certificate (resume_restore_certified()).
  *
  * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
  * the same, the edges are restored, too: both ends report epoch and round of the edge, find them
@@ -81,6 +82,12 @@ int resume_run(struct resume *r, struct run *run);
  * of the checkpoint. This peer must already have adopted the run of the checkpoint
  * (run_context_take()). */
 void resume_start(struct resume *r);
+
+/* For a process without checkpoints, after the run is known: takes back the final model of an earlier
+ * process if the stored promise contains the certificate of the run, and that process has reported
+ * the model. The peer then ends with this certificate. Without a certificate a model is not taken
+ * back, because without a checkpoint this process does not know the voters. */
+void resume_restore_certified(struct resume *r);
 
 /* Returns true if this process resumed a run of several members and has received no HELLO message
  * of any peer. */
