@@ -178,12 +178,13 @@ enum node_past run_log_past(const char *dir, size_t n_resume)
 
 /* Returns whether the model file must not be replaced: the file is a final model, with which other
  * peers may have ended the run, and this process has no final model of a run that it ended together
- * with other peers. */
+ * with other peers. A run of one peer has no other peers, so its model may be replaced. */
 static bool keeps_model(const struct run_log *d, const struct node *n)
 {
     struct verdict_facts f;
     node_facts(n, &f);
-    bool apart = f.presence != VERDICT_TOGETHER || f.n_among < 2 || !node_model_is_final(n);
+    bool alone = f.lonely || (f.n_among < 2 && f.n_members + f.n_left > 1);
+    bool apart = f.presence != VERDICT_TOGETHER || alone || !node_model_is_final(n);
     return apart && holds_final_model(d->dir);
 }
 

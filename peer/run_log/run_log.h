@@ -126,9 +126,10 @@ void run_log_write_identity(struct run_log *d);
 /* Functions that the caller's callbacks for a driver (peer/uv/driver.h) call.
  *
  *   run_log_save_model       writes this peer's model. A stored final model is replaced only if this
- *                            process has ended the run together with other peers. Returns NULL if
- *                            the model is stored, or if there is no directory. Otherwise returns
- *                            the file and the reason, valid until the next call.
+ *                            process has ended the run together with other peers, or knows of no
+ *                            other peer. Returns NULL if the model is stored, or if there is no
+ *                            directory. Otherwise returns the file and the reason, valid until the
+ *                            next call.
  *   run_log_lines_retry_ms   writes waiting metrics lines. Returns the time until the next try, in
  *                            milliseconds. 0: no line waits, or do not try again */
 const char *run_log_save_model(struct run_log *d, const struct node *n);
