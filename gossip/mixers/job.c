@@ -14,8 +14,8 @@
 
 /* ---- mix ---- */
 
-/* Sets a replica to its value at the beginning of the run: the initial model, and a companion
- * vector of zeros. */
+/* Sets a replica to its value at the beginning of the run: the initial model, and
+ * companion vectors of zeros. */
 static void begin_replica(const struct mixing *m, float *v)
 {
     memcpy(v, m->x0, m->dim * sizeof *v);

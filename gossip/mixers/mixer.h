@@ -112,7 +112,7 @@ struct mixer
      * mixing_part() can then encode the fragments of a delta one by one, while the last local step
      * still runs. */
     bool parts;
-    /* True: the mixer can mix a companion vector, too (mixing.h). Its deltas and corrections must
+    /* True: the mixer can mix companion vectors, too (mixing.h). Its deltas and corrections must
      * come from mixing_put(), mixing_add() and correction_mix(). */
     bool companion;
 

@@ -43,12 +43,12 @@ static int open_codecs(struct mixing *m, const struct mixing_config *config)
         if (err != 0)
             return err;
         size_t bound = compress_bound(m->codec[i]);
-        if (m->companion != NULL && i != DELTA_FINAL) {
-            err =
-                compress_open(&m->companion_codec[i], config->spec[i], config->segments, n_trained);
+        for (size_t v = 0; v < m->n_companions && i != DELTA_FINAL; v++) {
+            err = compress_open(&m->companion_codec[v][i], config->spec[i], config->segments,
+                                n_trained);
             if (err != 0)
                 return err;
-            bound += COMPANION_HEAD + compress_bound(m->companion_codec[i]);
+            bound += COMPANION_HEAD + compress_bound(m->companion_codec[v][i]);
         }
         m->cap = bound > m->cap ? bound : m->cap;
     }
@@ -77,18 +77,21 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
-                         .companion = config->companion,
                          .conserved = config->conserved,
                          .fixed_gamma = config->fixed_gamma,
                          .tolerate = config->tolerate,
                          .pull = config->pull,
                          .trigger = config->trigger,
                          .draw_key = config->draw_key};
+    while (m->n_companions < MIXING_COMPANIONS && config->companion[m->n_companions] != NULL) {
+        m->companion[m->n_companions] = config->companion[m->n_companions];
+        m->n_companions++;
+    }
     /* mixing_close() needs a mixer and a replica pool, so both are set before the first call
      * that can fail. */
-    replica_pool_init(&m->replicas, m->companion != NULL ? 2 * m->dim : m->dim);
-    assert(m->companion == NULL || (m->mixer->companion && !config->by_layer));
-    assert(m->companion != NULL || !m->conserved);
+    replica_pool_init(&m->replicas, (1 + m->n_companions) * m->dim);
+    assert(m->n_companions == 0 || (m->mixer->companion && !config->by_layer));
+    assert(m->n_companions == 1 || !m->conserved);
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
         return err;
@@ -131,7 +134,8 @@ void mixing_close(struct mixing *m)
     m->mixer->close(m);
     for (int i = 0; i < DELTA_CODECS; i++) {
         compress_close(m->codec[i]);
-        compress_close(m->companion_codec[i]);
+        for (size_t v = 0; v < MIXING_COMPANIONS; v++)
+            compress_close(m->companion_codec[v][i]);
     }
     sketch_close(&m->sketch);
     statistics_close(&m->statistics);
@@ -267,8 +271,8 @@ void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, 
 size_t mixing_nominal(const struct mixing *m, uint32_t codec)
 {
     size_t n = compress_nominal(m->codec[codec]);
-    if (m->companion_codec[codec] != NULL)
-        n += COMPANION_HEAD + compress_nominal(m->companion_codec[codec]);
+    for (size_t v = 0; v < m->n_companions && m->companion_codec[v][codec] != NULL; v++)
+        n += COMPANION_HEAD + compress_nominal(m->companion_codec[v][codec]);
     return n;
 }
 

@@ -24,16 +24,18 @@
  * Mixers, replicas and the sketch use the trained parameters only. Running statistics precede
  * the message of a delta (statistics.h): payload = [statistics][message of the mixer].
  *
- * A trainer may have a companion vector of dim floats, which is exchanged and mixed as x is
- * (--momentum-kind averaged). Replicas and messages then contain both vectors:
+ * A trainer may have companion vectors of dim floats, which are exchanged and mixed as x is
+ * (--momentum-kind averaged: one with SGD, two with Adam). Replicas and messages then contain all
+ * vectors. With two companion vectors:
  *
- *   replica:  [ dim floats of the model | dim floats of the companion ]
- *   message:  [ n: 4 bytes, little-endian | companion, n bytes | model ]
+ *   replica:  [ dim floats of the model | dim floats of companion 0 | dim floats of companion 1 ]
+ *   message:  [ n: 4 bytes, little-endian | companion 0, n bytes ]
+ *             [ n: 4 bytes, little-endian | companion 1, n bytes ][ model ]
  *
  * Each vector has its own encoder, so a sparse codec selects a share of each. The step size gamma,
- * the outlier filter and all distances depend on the model only, and the companion moves with the
+ * the outlier filter and all distances depend on the model only, and the companions move with the
  * same step sizes. Deltas with codec DELTA_FINAL contain the model only, because the consensus
- * phase has no local steps. The companion moves only if both deltas of an exchange contain it.
+ * phase has no local steps. The companions move only if both deltas of an exchange contain them.
  *
  * The companion of --momentum-kind tracking is conserved (struct trainer): its sum over the peers
  * must not change if a peer dies, either. Each edge then stores its flow, the sum of the changes by
@@ -52,7 +54,8 @@
 
 enum {
     /* Number of exchanges of an edge from one comparison of the replicas' hashes to the next. */
-    MIXING_HASH_EVERY = 64
+    MIXING_HASH_EVERY = 64,
+    MIXING_COMPANIONS = 2 /* Largest number of companion vectors. */
 };
 
 /* The work of one edge in a job, which is one peer's work for one round. */
@@ -133,11 +136,12 @@ struct mixing
     const struct mixer *mixer;
     void *state; /* Data that the mixer's open() allocated. */
     float *x;    /* The model: n_floats values. */
-    /* Companion vector, which peers exchange and mix like x, for example the momentum: dim floats,
-     * borrowed from the trainer. NULL: there is none. */
-    float *companion;
-    /* True: each edge stores its flow, the sum of the changes of the companion vector by its
-     * exchanges. */
+    /* Companion vectors, which peers exchange and mix like x, for example the momentum: dim floats
+     * each, borrowed from the trainer. The first n_companions entries are used. */
+    float *companion[MIXING_COMPANIONS];
+    size_t n_companions;
+    /* True: there is one companion vector, and each edge stores its flow, the sum of the changes of
+     * the companion vector by its exchanges. */
     bool conserved;
     bool borrowed; /* True: x is memory of the caller and is not freed by mixing_close(). */
     /* Segments of the model, trained ones first. Borrowed from the caller. NULL: no segment is
@@ -153,9 +157,9 @@ struct mixing
     /* Codecs of deltas, indexed by enum delta_codec. The levels of --compress auto begin at
      * DELTA_RUNG. NULL: the run does not use the codec. */
     struct compress *codec[DELTA_CODECS];
-    /* Encoders of the companion vector (for example the momentum), one for each codec in codec[].
+    /* Encoders of each companion vector (for example the momentum), one for each codec in codec[].
      * NULL: deltas with this codec do not contain the companion vector. */
-    struct compress *companion_codec[DELTA_CODECS];
+    struct compress *companion_codec[MIXING_COMPANIONS][DELTA_CODECS];
     struct statistics statistics;
     struct sketch sketch;
     struct packet_pool packets;
@@ -229,7 +233,8 @@ struct mixing_config
     /* Memory of the caller for the model, n_floats values. NULL: mixing_init() allocates the
      * model. */
     float *x;
-    float *companion;
+    /* Companion vectors, without gaps. NULL: there is no such vector. */
+    float *companion[MIXING_COMPANIONS];
     bool conserved;
     double fixed_gamma;
     uint32_t tolerate;
@@ -423,8 +428,8 @@ uint64_t mixing_edge_round(const struct mixing_task *t);
 size_t mixing_nominal(const struct mixing *m, uint32_t codec);
 
 /* Encodes x - x_hat (dim floats each) with the codec of task t. In a run with a companion vector
- * (top of this file), x_hat is a whole replica, which contains both model and companion. All tasks
- * that share the packet t->made get the result. Sets m->diverged if the result is not finite. */
+ * (top of this file), x_hat is a whole replica, which contains the model and all companions. All
+ * tasks that share the packet t->made get the result. Sets m->diverged if the result is not finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
 /* Makes an empty message for task t, in place of mixing_put(). d2: |x - x_hat|^2, the squared

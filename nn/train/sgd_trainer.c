@@ -597,9 +597,9 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
     return (struct trainer){.n_params = m->n_params,
                             .segments = m->segments,
                             .n_segments = m->n_segments,
-                            .companion = kind->tracked     ? t->tracking.companion
-                                         : kind->exchanged ? t->momentum
-                                                           : NULL,
+                            .companion = {kind->tracked     ? t->tracking.companion
+                                          : kind->exchanged ? t->momentum
+                                                            : NULL},
                             .conserved = kind->tracked,
                             .self = t,
                             .guess = log((double)m->n_classes),

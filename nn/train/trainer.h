@@ -37,6 +37,8 @@ struct trainer_report
 
 struct state; /* An object that reads or writes a checkpoint (nn/math/state.h). */
 
+enum { TRAINER_COMPANIONS = 2 /* Largest number of companion vectors. */ };
+
 /* A trainer as the node sees it: the properties of its model, and then its functions. */
 struct trainer
 {
@@ -47,13 +49,13 @@ struct trainer
     size_t n_segments;
     /* Memory for x, n_params floats, which must outlive the node. NULL: the node allocates x. */
     float *x;
-    /* Companion vector: a vector that peers exchange and mix in addition to x, such as the momentum
-     * (--momentum-kind averaged). The vector has as many floats as there are trained parameters,
-     * all 0 at first. Memory of the trainer. steps() and state() use it, and between the calls the
-     * node mixes it. NULL: peers exchange x only. */
-    float *companion;
-    /* True: the sum of the companion vectors over all peers must stay constant, also if peers die
-     * or return. If an edge is reset or closed, the node therefore takes back the changes that this
+    /* Companion vectors: vectors that peers exchange and mix in addition to x, such as the momentum
+     * (--momentum-kind averaged). Each has as many floats as there are trained parameters, all 0 at
+     * first. Memory of the trainer. steps() and state() use them, and between the calls the node
+     * mixes them. Entries from the first NULL on are unused; all NULL: peers exchange x only. */
+    float *companion[TRAINER_COMPANIONS];
+    /* True: there is one companion vector, and its sum over all peers must stay constant, also if
+     * peers die or return. If an edge is reset or closed, the node therefore takes back the changes that this
      * edge made to the companion vector (gossip/mixers/mixing.h). The companion vector of a new
      * peer must begin as 0. */
     bool conserved;

@@ -59,7 +59,7 @@ static int open_mixing(struct run_context *w)
     struct mixing_config c = {.segments = w->trainer.segments,
                               .n_segments = w->trainer.n_segments,
                               .x = w->trainer.x,
-                              .companion = w->trainer.companion,
+                              .companion = {w->trainer.companion[0], w->trainer.companion[1]},
                               .conserved = w->trainer.conserved,
                               .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
                               .fixed_gamma = r->gamma_auto ? 0 : r->gamma,

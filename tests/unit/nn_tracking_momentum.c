@@ -64,14 +64,14 @@ static void test_alone(void **state)
     local.config.momentum = NULL;
     bed_start(&own);
     bed_start(&local);
-    assert_true(own.face.conserved && own.face.companion != NULL);
+    assert_true(own.face.conserved && own.face.companion[0] != NULL);
     for (uint64_t round = 0; round < 6; round++) {
         (void)steps(&own, round, 1 + (uint32_t)round % 3);
         (void)steps(&local, round, 1 + (uint32_t)round % 3);
         same_x(&own, &local);
         assert_true(vec_norm2(own.trainer.tracking.correction, own.trainer.tracking.n) == 0);
     }
-    assert_true(vec_norm2(own.face.companion, own.trainer.tracking.n) > 0);
+    assert_true(vec_norm2(own.face.companion[0], own.trainer.tracking.n) > 0);
     bed_close(&own);
     bed_close(&local);
 }
@@ -80,7 +80,7 @@ static void test_alone(void **state)
 static void exchange(struct bed *b, uint64_t round)
 {
     for (size_t k = 0; k < b->trainer.tracking.n; k++)
-        b->face.companion[k] += 0.01f * (float)((k + round) % 7) - 0.03f;
+        b->face.companion[0][k] += 0.01f * (float)((k + round) % 7) - 0.03f;
 }
 
 /* A round of Momentum Tracking adds to the correction what the exchange has added to the companion
@@ -102,11 +102,11 @@ static void test_exchange(void **state)
             if (!(fabsf(t->correction[k] - want[k]) <= 1e-4f))
                 fail_msg("round %d: c[%zu] is %g, expected %g", (int)round, k,
                          (double)t->correction[k], (double)want[k]);
-            want[k] -= b.face.companion[k];
+            want[k] -= b.face.companion[0][k];
         }
         exchange(&b, round);
         for (size_t k = 0; k < t->n; k++)
-            want[k] += b.face.companion[k];
+            want[k] += b.face.companion[0][k];
     }
     free(want);
     bed_close(&b);

@@ -45,7 +45,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     int err = rig_trainer(self, peer, run, t, error);
     memset(momentum[peer], 0, sizeof momentum[peer]);
     t->steps = steps;
-    t->companion = momentum[peer];
+    t->companion[0] = momentum[peer];
     return err;
 }
 

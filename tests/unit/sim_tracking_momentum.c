@@ -96,7 +96,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     t->steps = steps;
     t->state = trainer_state;
     if (corrects) {
-        t->companion = own->companion;
+        t->companion[0] = own->companion;
         t->conserved = true;
         t->rolled_back = rolled_back;
     }
