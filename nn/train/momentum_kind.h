@@ -3,7 +3,8 @@
  * `local` momentum sums the gradients of a peer's own steps. If peers have different data, it
  * points in another direction than the common progress of all peers. `qg` and `decentlam` compute
  * the momentum from the change of the model over a whole round, including the exchange, and send no
- * additional message. `averaged` and `tracking` exchange and mix a second vector as the model is.
+ * additional message. `averaged` and `tracking` exchange and mix more vectors in the same way as
+ * the model.
  *
  *   round t     x(t)  --H local steps-->  y(t)  --exchange-->  W y(t)
  *
@@ -56,11 +57,11 @@ struct momentum_kind
      * edges that commit and the delay of an exchange must then not change from round to round, and
      * the codec must leave out little. */
     bool needs_constant_mixing;
-    /* True: the kind uses the companion vector of the trainer (trainer.h), which peers exchange and
+    /* True: the kind uses companion vectors of the trainer (trainer.h), which peers exchange and
      * mix in addition to the model. */
     bool exchanged;
     /* True: the companion vector (which peers mix in addition to the model) is the vector v of
-     * Momentum Tracking. False: the companion vector is the momentum. */
+     * Momentum Tracking. False: the companion vectors are the moments of the optimiser. */
     bool tracked;
     /* Updates momentum and model from the change of the model over a round. NULL: the local steps
      * update the momentum. */

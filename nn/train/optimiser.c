@@ -30,7 +30,9 @@ struct rates
     /* SGD multiplies the old momentum m by `pull` and the gradient by `gain`. Adam does not use
      * `pull`, and its gain is 1 - beta1, or 1 with MOMENTUM_HELD. */
     float pull, gain;
-    float beta2, gain2; /* beta2 and 1 - beta2 of Adam. */
+    /* beta2 and 1 - beta2 of Adam. With MOMENTUM_MIXED, these two, `momentum` and `gain` also
+     * contain the corrections for moments that start at zero (mixed_rates()). */
+    float beta2, gain2;
     /* Adam: 1 / sqrt(1 - beta2^t) of step number t, the correction of the second moment. */
     float spread;
     /* AdamW: share of x that a step subtracts for weight decay, lr * decay. Adam: 0. */
@@ -144,6 +146,21 @@ VEC_CLONES static void step_adam_held(const struct place *p, const struct rates 
     }
 }
 
+/* A step of Adam or AdamW with MOMENTUM_MIXED: as step_adam(), but `root` is the square root of the
+ * second moment, and both moments are stored with their corrections for the start at zero. */
+VEC_CLONES static void step_adam_mixed(const struct place *p, const struct rates *r, size_t n)
+{
+    float *restrict x = p->x, *restrict m = p->m, *restrict root = p->v;
+    const float *restrict grad = p->grad;
+    struct rates k = *r;
+    for (size_t i = 0; i < n; i++) {
+        float g = grad[i] + k.decay * x[i];
+        m[i] = k.momentum * m[i] + k.gain * g;
+        root[i] = sqrtf(k.beta2 * (root[i] * root[i]) + k.gain2 * (g * g));
+        x[i] = (x[i] - k.shrink * x[i]) - k.lr * m[i] / (root[i] + (float)OPTIMISER_ADAM_EPS);
+    }
+}
+
 VEC_CLONES static void scale(float *g, float s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -170,6 +187,19 @@ VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent, 
         m[i] = sent[i] != 0 ? 0 : m[i];
 }
 
+/* Sets the factors of Adam's moments for MOMENTUM_MIXED. Step number t turns the stored moment
+ * m / (1 - beta^(t-1)) into (beta m + (1 - beta) g) / (1 - beta^t). */
+static void mixed_rates(struct rates *r, const struct optimiser *o, const struct optimiser_step *s)
+{
+    double before = (double)s->t - 1, now = (double)s->t;
+    double weight = 1 - pow(o->momentum, now), weight2 = 1 - pow(o->beta2, now);
+    r->lr = (float)s->lr;
+    r->momentum = (float)(o->momentum * (1 - pow(o->momentum, before)) / weight);
+    r->gain = (float)((1 - o->momentum) / weight);
+    r->beta2 = (float)(o->beta2 * (1 - pow(o->beta2, before)) / weight2);
+    r->gain2 = (float)((1 - o->beta2) / weight2);
+}
+
 /* Computes the factors of a step. Everything that is the same for all parameters is computed here,
  * in double, so that the loops need only a few operations in float. lr and spread contain Adam's
  * corrections for moments that start at zero. */
@@ -187,6 +217,8 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
     r.beta2 = (float)o->beta2;
     r.gain2 = (float)(1 - o->beta2);
     r.spread = (float)(1 / sqrt(1 - pow(o->beta2, (double)s->t)));
+    if (o->use == MOMENTUM_MIXED)
+        mixed_rates(&r, o, s);
     if (o->kind == OPTIMISER_ADAMW) {
         r.shrink = (float)(s->lr * decay);
         r.decay = 0;
@@ -216,6 +248,8 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     case OPTIMISER_ADAMW:
         if (o->use == MOMENTUM_HELD)
             step_adam_held(p, r, n);
+        else if (o->use == MOMENTUM_MIXED)
+            step_adam_mixed(p, r, n);
         else
             step_adam(p, r, n);
         return;

@@ -12,6 +12,8 @@
  *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
  *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+ *           MOMENTUM_MIXED: the same formulas, but the vectors m and v hold m / (1 - beta1^t) and
+ *           sqrt(v / (1 - beta2^t)) (averaged_momentum.h)
  *   adamw   first x = x - lr * decay * x, then as adam with g = gradient
  *           (Loshchilov, Hutter 2019)
  *
@@ -19,8 +21,8 @@
  * trained are running statistics. Their "gradient" is (running value - value of the batch), and
  * their update is x = x - 0.1 * gradient, independent of the learning rate. Clipping ignores them.
  *
- * m, v and the step number t belong to one peer and are never averaged between peers. Only DGC's
- * factor masking resets m. DGC's local gradient clipping sets clip = X / sqrt(number of peers),
+ * m, v and the step number t belong to one peer. Only MOMENTUM_MIXED lets peers mix m and v. Only
+ * DGC's factor masking resets m. DGC's local gradient clipping sets clip = X / sqrt(number of peers),
  * where X is the limit for the sum of all gradients.
  *
  * The learning rate is a function of the number of local steps since the run began, in units of a
@@ -62,6 +64,9 @@ enum momentum_use {
     MOMENTUM_UPDATED,
     /* The step does not change m and v. Adam then has the formulas of quasi_global.h. */
     MOMENTUM_HELD,
+    /* As MOMENTUM_UPDATED, for moments that an exchange mixes with those of other peers. Adam then
+     * stores both moments in the form of averaged_momentum.h. */
+    MOMENTUM_MIXED,
     MOMENTUM_IGNORED /* SGD only: the step does not use m. */
 };
 
@@ -87,8 +92,10 @@ struct optimiser_step
     size_t n_segments;
     float *x;
     const float *grad;
-    float *m;   /* Momentum, zeros before the first step. SGD without momentum does not use it. */
-    float *v;   /* Adam's second moment, zeros before the first step. SGD: NULL. */
+    float *m; /* Momentum, zeros before the first step. SGD without momentum does not use it. */
+    /* Adam's second moment, zeros before the first step. MOMENTUM_MIXED: its square root. SGD:
+     * NULL. */
+    float *v;
     uint64_t t; /* Adam: number of this step, counted from 1. */
     double lr;
     /* Only for SGD with MOMENTUM_UPDATED: the correction c, and the sum of the step directions, to

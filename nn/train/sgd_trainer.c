@@ -21,6 +21,7 @@
 
 #include "nn/layers/loss.h"
 #include "nn/math/state.h"
+#include "nn/train/averaged_momentum.h"
 #include "nn/train/sgd_pass.h"
 
 #include <assert.h>
@@ -190,12 +191,12 @@ static void run_step(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
     struct sgd_scratch *s = c->scratch;
-    if (c->optimiser.use == MOMENTUM_UPDATED)
-        step->t->t++;
+    bool stores = c->optimiser.use == MOMENTUM_UPDATED || c->optimiser.use == MOMENTUM_MIXED;
+    step->t->t += stores;
     /* With constant moments (MOMENTUM_HELD), the steps of a round do not store their moments, so
      * t->t does not change. Each step computes temporary moments that contain its own gradient, and
      * uses the step number t->t + 1 for them. */
-    step->update.t = step->t->t + (c->optimiser.use == MOMENTUM_UPDATED ? 0 : 1);
+    step->update.t = step->t->t + !stores;
     parallel_for_run(s->team, step_gradient, step);
     if (step->by_layer) {
         step_others(step);
@@ -311,6 +312,9 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
         t->t++;
     if (c->momentum->tracked && n_steps > 0)
         tracking_momentum_begin(&t->tracking, &step.update);
+    if (c->optimiser.use == MOMENTUM_MIXED && t->second != NULL)
+        averaged_momentum_admit(&c->optimiser, t->momentum, t->second,
+                                segments_trained(c->model->segments, c->model->n_segments));
     for (uint32_t i = 0; i < n_steps; i++) {
         step.position = shard_step(c->shard, round, i) * c->batch * c->learners;
         if (c->learners > 1) {
@@ -594,12 +598,12 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
 {
     const struct model *m = t->config.model;
     const struct momentum_kind *kind = t->config.momentum;
+    float *first = kind->tracked ? t->tracking.companion : kind->exchanged ? t->momentum : NULL;
+    float *second = kind->exchanged && !kind->tracked ? t->second : NULL;
     return (struct trainer){.n_params = m->n_params,
                             .segments = m->segments,
                             .n_segments = m->n_segments,
-                            .companion = {kind->tracked     ? t->tracking.companion
-                                          : kind->exchanged ? t->momentum
-                                                            : NULL},
+                            .companion = {first, second},
                             .conserved = kind->tracked,
                             .self = t,
                             .guess = log((double)m->n_classes),

@@ -6,6 +6,7 @@
 
 #include "nn/data/data.h"
 #include "nn/shards/shard.h"
+#include "nn/train/averaged_momentum.h"
 #include "nn/train/decentlam.h"
 #include "nn/train/learners.h"
 #include "nn/train/round_momentum.h"
@@ -159,8 +160,12 @@ static const char *bars_learning(const struct run *r, const struct momentum_kind
 static const char *bars_exchange(const struct run *r, const struct momentum_kind *kind)
 {
     const char *why = run_bars_companion(r);
-    return r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers exchange "
-                                 "momenta of equally many steps"
+    const struct sgd_values *v = sgd_values(r);
+    return is_adam(r) && !averaged_momentum_is_bounded(v->momentum, v->beta2)
+               ? "needs a --beta2 above the square of --momentum: otherwise the steps of Adam have "
+                 "no largest length"
+           : r->local_steps == 0 ? "needs a number for --local-steps, not auto: peers exchange "
+                                   "momenta of equally many steps"
            : run_has_outer(r) ? "cannot be combined with --outer: an outer optimiser is not tested "
                                 "with a momentum that peers exchange"
            : why != NULL || !kind->tracked ? why
@@ -299,7 +304,7 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of the momentum. local: the peer's own local steps. All other kinds are better for skewed shards. qg (quasi-global) and decentlam (SGD only, constant --topology): the change of the peer's model over a whole round. averaged (SGD only, twice the bytes): the local steps, mixed with the momentum of the neighbours. tracking (SGD only, twice the bytes): the local steps, corrected by the mean momentum of the peers",
+     .help = "source of the momentum. local: the peer's own local steps. All other kinds are better for skewed shards. qg (quasi-global) and decentlam (SGD only, constant --topology): the change of the peer's model over a whole round. averaged (twice the bytes, with Adam three times): the local steps, mixed with the moments of the neighbours. tracking (SGD only, twice the bytes): the local steps, corrected by the mean momentum of the peers",
      .choices = "local|qg|decentlam|averaged|tracking", FIELD(momentum_kind)},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",

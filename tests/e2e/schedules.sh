@@ -80,6 +80,8 @@ equal qg-adamw --topology ring --optimiser adamw --lr 0.001 --momentum-kind qg -
 equal decentlam --topology ring --momentum-kind decentlam --partition label:2 --local-steps 3 --compress qsgd:4
 equal averaged --topology ring --momentum-kind averaged --partition label:2 --local-steps 3
 equal averaged-base --topology base:1 --momentum-kind averaged --partition label:2 --compress qsgd:4
+equal averaged-adam --topology ring --optimiser adam --lr 0.001 --momentum-kind averaged --partition label:2 --local-steps 3
+equal averaged-adamw --topology base:1 --optimiser adamw --weight-decay 0.01 --lr 0.001 --momentum-kind averaged --compress qsgd:4
 equal tracking --topology ring --momentum-kind tracking --partition label:2 --local-steps 3
 equal tracking-base --topology base:1 --momentum-kind tracking --partition label:2 --compress qsgd:4
 equal local-base --topology base:1 --partition label:2 --compress qsgd:4
@@ -106,8 +108,10 @@ PY
 goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 400 --one-step-last 1700
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 goes_on averaged --momentum-kind averaged --compress qsgd:4
+goes_on averaged-adam --momentum-kind averaged --optimiser adam --lr 0.001 --compress qsgd:4
 goes_on tracking --momentum-kind tracking --compress qsgd:4
-refuses "averaged momentum of Adam" 'momentum-kind averaged: needs --optimiser sgd' --momentum-kind averaged --optimiser adam
+refuses "averaged momentum of Adam without a largest step" 'momentum-kind averaged: needs a --beta2 above the square' \
+    --momentum-kind averaged --optimiser adam --beta2 0.5
 refuses "tracked momentum of Adam" 'momentum-kind tracking: needs --optimiser sgd' --momentum-kind tracking --optimiser adam
 refuses "averaged momentum with other mixers" 'momentum-kind averaged: needs --mixer choco' --momentum-kind averaged --mixer dpsgd
 refuses "averaged momentum without lock step" 'momentum-kind averaged: needs --policy sync' --momentum-kind averaged --policy async

@@ -89,7 +89,7 @@ static void step_ref(const struct optimiser *o, const struct segment *seg, struc
     if (o->kind == OPTIMISER_SGD) {
         double mu = o->use == MOMENTUM_IGNORED ? 0 : o->momentum, m = mu * e->m + g;
         e->x -= lr * (o->nesterov ? g + mu * m : m);
-        e->m = o->use == MOMENTUM_UPDATED ? m : e->m;
+        e->m = o->use == MOMENTUM_UPDATED || o->use == MOMENTUM_MIXED ? m : e->m;
         return;
     }
     bool held = o->use == MOMENTUM_HELD;
@@ -118,7 +118,7 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
     noise(1, 0, wide, x, n);
     for (size_t i = 0; i < n; i++)
         e[i] = (struct element){.x = wide[i]};
-    bool constant = o->use != MOMENTUM_UPDATED;
+    bool constant = o->use == MOMENTUM_HELD || o->use == MOMENTUM_IGNORED;
     if (constant)
         noise(3, 0, wide, m, n);
     for (size_t i = 0; i < n && constant; i++) {
@@ -149,8 +149,12 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
         if (!ref_near((double)x[i], e[i].x, 2e-6))
             fail_msg("x[%zu] of %zu: %.9g, expected %.9g", i, n, (double)x[i], e[i].x);
         bool kept = o->momentum > 0;
-        if (!ref_near((double)m[i], kept ? e[i].m : 0, 2e-6)
-            || !ref_near((double)v[i], e[i].v, 2e-6))
+        bool mixed = o->kind != OPTIMISER_SGD && o->use == MOMENTUM_MIXED && i < n_weight + 5;
+        /* The moments in the form in which they are stored. */
+        double first = mixed ? e[i].m / (1 - pow(o->momentum, STEPS)) : e[i].m;
+        double second = mixed ? sqrt(e[i].v / (1 - pow(o->beta2, STEPS))) : e[i].v;
+        if (!ref_near((double)m[i], kept ? first : 0, 2e-6)
+            || !ref_near((double)v[i], second, 2e-6))
             fail_msg("m, v[%zu] of %zu: %.9g, %.9g", i, n, (double)m[i], (double)v[i]);
     }
 }
@@ -180,6 +184,17 @@ static void test_steps(void **state)
          .beta2 = 0.95,
          .weight_decay = 0.3,
          .use = MOMENTUM_HELD},
+        {.momentum = 0.9, .nesterov = true, .use = MOMENTUM_MIXED},
+        {.kind = OPTIMISER_ADAM,
+         .momentum = 0.8,
+         .beta2 = 0.9,
+         .weight_decay = 0.2,
+         .use = MOMENTUM_MIXED},
+        {.kind = OPTIMISER_ADAMW,
+         .momentum = 0.9,
+         .beta2 = 0.999,
+         .weight_decay = 0.3,
+         .use = MOMENTUM_MIXED},
     };
     static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 100, 1023};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
