@@ -55,9 +55,14 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
                           " have different replicas at round %" PRIu64,
                           i, j, x->round);
         /* If one end of an edge rejects or clips a delta, the two ends mix with different
-         * coefficients. The coefficients are then not compared. */
+         * coefficients. The coefficients are then not compared. With momentum, the distance from
+         * the initial model grows faster than the number of rounds, so the outlier filter may
+         * reject an honest model that has trained for more rounds (outlier_filter.h). */
+        bool refused = x->coefficient == 0 || y->coefficient == 0;
+        bool momentum = c->plan.momentum[0] != '\0';
         bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
-                    && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
+                    && !(refused && (c->plan.liars != 0 || momentum));
+        c->whole &= !(refused && momentum);
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
             cluster_wrong(c, WRONG_MEAN,
                           "peers %" PRIu32 " and %" PRIu32 " mix the exchange of round %" PRIu64
@@ -70,6 +75,7 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 {
     const struct node *n = sim_node(c->world, peer);
     struct watched *p = &c->peer[peer];
+    size_t n_floats = (1 + (size_t)momentum_companions(&c->plan)) * c->plan.dim;
     for (size_t i = 0; i < node_n_edges(n); i++) {
         struct node_edge e;
         node_edge(n, i, &e);
@@ -81,8 +87,8 @@ void check_exchanges(struct cluster *c, uint32_t peer)
             continue;
         struct exchange x = {.epoch = e.epoch,
                              .round = e.round,
-                             .a = vec_hash(e.a, c->plan.dim),
-                             .b = vec_hash(e.b, c->plan.dim),
+                             .a = vec_hash(e.a, n_floats),
+                             .b = vec_hash(e.b, n_floats),
                              .coefficient = e.coefficient};
         compare(c, peer, other, &x);
         p->kept[other][p->n_kept[other]++ % KEPT] = x;
@@ -219,8 +225,10 @@ static void check_rounds(struct cluster *c, uint32_t peer, const struct node_pro
     struct watched *w = &c->peer[peer];
     struct node_size s;
     node_size(sim_node(c->world, peer), &s);
-    if (w->resumes)
+    if (w->resumes) {
         w->done = p->rounds_done + s.trains;
+        w->resumed_round = p->round;
+    }
     w->resumes = false;
     uint64_t done = w->done - s.trains;
     if (p->round != p->joined_round + p->rounds_done + p->rounds_skipped || p->rounds_done != done)
@@ -313,6 +321,10 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
     struct watched *w = &c->peer[peer];
     if (!isfinite(p->relative_drift) || p->phase > NODE_TRAINING || c->plan.async
         || p->drift_round == w->drift_round || p->drift_round >= c->plan.rounds)
+        return;
+    /* A peer that resumes publishes distances of rounds before its checkpoint. If other peers have
+     * begun again without a checkpoint, their models of these rounds are now different. */
+    if (p->drift_round < w->resumed_round)
         return;
     w->drift_round = p->drift_round;
     uint32_t set = counted_at(w, p->drift_round);
@@ -507,6 +519,7 @@ static void check_mean(struct cluster *c)
     double off = sqrt(off2 / norm2);
     if (!(off < 1e-5))
         cluster_wrong(c, WRONG_MEAN, "the mean of all models is wrong by %.3g of its norm", off);
+    momentum_check_end(c);
 }
 
 /* Returns true if the verdict `f` of a peer does not report peer j as dead. */

@@ -132,8 +132,11 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
     p->counted[round] = check_counted(c, p->index);
     p->done++;
     uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
+    bool plain = c->plan.momentum[0] == '\0';
+    if (!plain)
+        momentum_steps(p, x, round, n);
     /* The last segment of the model is updated first, as in backpropagation. */
-    for (size_t i = 2; i-- > 0;) {
+    for (size_t i = 2; i-- > 0 && plain;) {
         const struct segment *g = &c->segment[i];
         for (uint32_t s = 0; s < n; s++)
             for (size_t k = g->offset; k < g->offset + g->n; k++) {
@@ -197,6 +200,8 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
                           .watch = watch_layers,
                           .evaluate = evaluate,
                           .members = members};
+    c->peer[peer].resumed_round = 0;
+    momentum_open(&c->peer[peer], t);
     return 0;
 }
 
@@ -456,6 +461,7 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, bool a
     out->simulated_s = (double)sim_now_us(c->world) * 1e-6;
     sim_close(c->world);
     for (uint32_t i = 0; i < p->n_peers; i++) {
+        momentum_close(&c->peer[i]);
         free(c->peer[i].kept);
         free(c->peer[i].n_kept);
         free(c->peer[i].history);

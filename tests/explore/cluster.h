@@ -5,6 +5,8 @@
 
 #include "plan.h"
 
+#include "nn/train/round_momentum.h"
+#include "nn/train/tracking_momentum.h"
 #include "peer/node/inspect.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/faults.h"
@@ -116,6 +118,7 @@ struct watched
     /* The peer has just resumed from a checkpoint. check_rounds() then accepts the number of rounds
      * that the peer reports, and checks later numbers against it. */
     bool resumes;
+    uint64_t resumed_round; /* Round of the checkpoint from which the process resumed. 0: none. */
     /* Callback that the node set with trainer.watch(), called when a segment of the model has its
      * final value of the round. NULL: none. */
     void (*done_layer)(void *arg, size_t from);
@@ -143,6 +146,12 @@ struct watched
     float *history;
     uint8_t *has;
     uint32_t *counted; /* Set of members that the peer counted at the start of each round. */
+    /* State of the optimiser of a plan with a kind of momentum (momentum.c): moments m and v, the
+     * number of their updates, and the state of the kind. */
+    float m[DIM_MAX], v[DIM_MAX];
+    uint64_t n_updates;
+    struct round_momentum change;
+    struct tracking_momentum tracking;
 };
 
 struct cluster
@@ -161,6 +170,8 @@ struct cluster
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
     double moved[DIM_MAX]; /* Sum of all local updates of all peers, for each parameter. */
+    /* Sums of all changes of the companion vectors (trainer.h) by local steps, over all peers. */
+    double moved_companion[TRAINER_COMPANIONS][DIM_MAX];
     /* True: every exchange so far was applied at both ends. False after a peer has died, was
      * declared dead, started late or ended early. check_mean() requires true. */
     bool whole;
@@ -255,6 +266,21 @@ bool liars_excuse(const struct cluster *c);
  * relative consensus distance that peers that claim consensus may have. Infinity: no limit. */
 bool liars_part(const struct cluster *c, uint32_t peer);
 double liars_claim(const struct cluster *c);
+
+/* Functions of momentum.c. momentum_find() returns the kind of momentum of this name, or NULL.
+ * momentum_is_valid() returns whether the kind of momentum of a plan can be combined with the run r
+ * of the plan. momentum_open() runs when a process starts, and sets the fields of its trainer.
+ * momentum_steps() makes the n local steps of a round. momentum_companions() returns the number of
+ * vectors that peers mix in addition to the model, and momentum_companion() returns vector v of a
+ * peer. momentum_check_end() checks that exchanges have not changed their sums. */
+const struct momentum_kind *momentum_find(const char *name);
+bool momentum_is_valid(const struct plan *p, const struct run *r);
+void momentum_open(struct watched *p, struct trainer *t);
+void momentum_close(struct watched *p);
+void momentum_steps(struct watched *p, float *x, uint64_t round, uint32_t n);
+uint32_t momentum_companions(const struct plan *p);
+const float *momentum_companion(const struct watched *p, uint32_t v);
+void momentum_check_end(struct cluster *c);
 
 /* Functions of conformance.c, which check the finish protocol against its model (tests/model).
  * conformance_open() does nothing if members are Byzantine, because such a run has no certificate,

@@ -23,7 +23,7 @@ struct options
     /* File to which the program appends how many runs reached each mark (a named line of policy
      * code). NULL: none. */
     const char *marks;
-    bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness;
+    bool one, trace, story, shrink, quiet, disks, byzantine, admission, liveness, momentum;
     uint32_t jobs;
 };
 
@@ -97,6 +97,8 @@ static void draw(const struct options *o, struct plan *p, uint64_t seed)
         plan_draw_admission(p);
     if (o->liveness)
         plan_draw_liveness(p);
+    if (o->momentum)
+        plan_draw_momentum(p);
 }
 
 /* Prints how many steps of the finish protocol were checked against its model, by kind. */
@@ -275,8 +277,8 @@ static int usage(void)
     fprintf(stderr,
             "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [--marks FILE] [MODE]...\n"
             "       explore --seed S [MODE]... | --plan FILE [--trace | --story | --shrink]\n"
-            "MODE: --disks, --byzantine, --admission, --liveness; --draw 1: the first version of "
-            "the draw\n");
+            "MODE: --disks, --byzantine, --admission, --liveness, --momentum; --draw 1: the first "
+            "version of the draw\n");
     return 2;
 }
 
@@ -302,6 +304,8 @@ int main(int argc, char **argv)
             o.admission = true;
         else if (strcmp(a, "--liveness") == 0)
             o.liveness = true;
+        else if (strcmp(a, "--momentum") == 0)
+            o.momentum = true;
         else if (a[0] != '-' && o.seeds == 0)
             o.seeds = strtoull(a, NULL, 10);
         else if (v == NULL)

@@ -16,7 +16,8 @@
  * the distance from the initial model to the farthest optimum of an honest peer. Local steps alone
  * keep the model within 1. Noise and the influence of Byzantine peers add to this distance. An
  * outer optimiser multiplies a constant update by LR / (1 - MOMENTUM), so ways() multiplies the
- * limit by this factor. */
+ * limit by this factor. Momentum overshoots an optimum by less than its distance, so ways() doubles
+ * the limit. */
 static const double most_ways = 4;
 
 /* ---- drawing Byzantine peers ---- */
@@ -135,7 +136,8 @@ static double ways(const struct plan *p)
     struct run_outer o = {.lr = 0};
     bool valid = p->outer[0] == '\0' || run_outer_parse(p->outer, &o);
     assert(valid);
-    return most_ways * fmax(1, o.lr / (1 - o.momentum));
+    double overshoot = p->momentum[0] != '\0' ? 2 : 1;
+    return most_ways * overshoot * fmax(1, o.lr / (1 - o.momentum));
 }
 
 void liars_check_model(struct cluster *c, uint32_t peer)

@@ -58,7 +58,7 @@ bool plan_is_valid(const struct plan *p)
     char error[RUN_ERROR_MAX];
     struct run run;
     cluster_set_run(&run, p);
-    return run_core_check(&run, error) == 0;
+    return run_core_check(&run, error) == 0 && momentum_is_valid(p, &run);
 }
 
 /* ---- printing and reading a plan ---- */
@@ -144,6 +144,8 @@ void plan_print(const struct plan *p, FILE *f)
         fprintf(f, "outer %s\n", p->outer);
     if (p->trigger > 0)
         fprintf(f, "trigger %g\n", p->trigger);
+    if (p->momentum[0] != '\0')
+        fprintf(f, "momentum %s\noptimiser %s\n", p->momentum, p->adam ? "adam" : "sgd");
     if (p->checkpoint_s > 0)
         fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
     if (p->tolerate > 0)
@@ -303,6 +305,10 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
         p->async = strcmp(value, "async") == 0;
     else if (strcmp(key, "version") == 0)
         return atoi(value) >= 1 && atoi(value) <= PLAN_VERSION;
+    else if (strcmp(key, "momentum") == 0 && momentum_find(value) != NULL)
+        snprintf(p->momentum, PLAN_TEXT, "%s", value);
+    else if (strcmp(key, "optimiser") == 0)
+        p->adam = strcmp(value, "adam") == 0;
     else if (strcmp(key, "mixer") == 0)
         return (p->mixer = plan_mixer(value)) != UINT32_MAX;
     else if (strcmp(key, "collective") == 0)

@@ -85,6 +85,9 @@ struct plan
     char outer[PLAN_TEXT]; /* Value of --outer, the outer optimiser. "": none. */
     /* Value of --trigger, the threshold of the event trigger. 0: no trigger. */
     double trigger;
+    /* Value of --momentum-kind (momentum.c). "": local steps are plain gradient steps. */
+    char momentum[PLAN_TEXT];
+    bool adam; /* True: the optimiser of the momentum is Adam. False: SGD. */
     /* Values of --mixer and --collective, as indices in mixer_all[] and collective_all[]. */
     uint32_t mixer, collective;
     /* async: --policy async. by_name: peers find each other by bootstrap names. guests: only peer 0
@@ -134,6 +137,9 @@ void plan_draw_admission(struct plan *p);
 /* Adds a fault that takes away a minority of the peers permanently, and ends all other faults
  * (liveness.c). */
 void plan_draw_liveness(struct plan *p);
+/* Adds a kind of momentum or --outer to a plan, and changes settings that cannot be combined with
+ * it (momentum.c). */
+void plan_draw_momentum(struct plan *p);
 /* Returns the set of peers that the run must be able to do without, from begin to end: Byzantine
  * peers, peers that are off the allow-list at some time, and peers that leave permanently. */
 uint32_t plan_out(const struct plan *p);

@@ -117,13 +117,17 @@ static bool simpler(struct plan *p, int what)
     case 13:
         memset(p->start_us, 0, sizeof p->start_us);
         return true;
+    case 14:
+        p->momentum[0] = '\0';
+        p->adam = false;
+        return true;
     default:
         p->min_peers = p->n_peers;
         return true;
     }
 }
 
-enum { SIMPLER = 15 };
+enum { SIMPLER = 16 };
 
 /* Replaces plan p by the changed plan q, if q differs and still fails. */
 static bool try(struct plan *p, const struct plan *q, uint32_t kind, struct explored *out)
