@@ -21,6 +21,8 @@
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
 #include "peer/cmd/trace_option.h"
+#include "peer/run_log/checkpoint_heads.h"
+#include "peer/run_log/run_log.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/fd_reserve.h"
 #include "peer/uv/signal_debounce.h"
@@ -84,8 +86,8 @@ struct local
     uint32_t n;
     char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
     struct cmd_out dir; /* Output directory that --out names. */
-    /* For each peer: true if it finished in an earlier start, although the run as a whole did not.
-     * Such a peer is started again with --fresh. */
+    /* For each peer: true if it is started with --fresh, although the run as a whole has not
+     * finished (find_fresh()). */
     bool again[PEERS_MAX];
     struct run_flags flags; /* Run flags of the peers, including min-peers. */
     uv_loop_t loop;
@@ -501,6 +503,26 @@ static void take_summary(struct local *l, uint32_t i, const json_t *summary)
     free(text);
 }
 
+/* Decides which peers are started with --fresh: peers that finished in an earlier start, and peers
+ * that stored a final model and have no checkpoint, because such a peer would not begin the run
+ * again. If there is such a peer, the run begins at round 0, so all peers with a final model are
+ * started with --fresh. */
+static void find_fresh(struct local *l)
+{
+    char dir[CMD_PATH_MAX];
+    uint64_t round[SLOTS];
+    bool final[PEERS_MAX] = {false}, any = false;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (cmd_path(dir, l->out, l->result.name[i]) < 0)
+            continue;
+        checkpoint_heads_rounds(dir, round);
+        final[i] = run_log_past(dir, 0) == NODE_PAST_FINAL;
+        any |= l->again[i] || (final[i] && round[0] == 0);
+    }
+    for (uint32_t i = 0; i < l->n && any; i++)
+        l->again[i] |= final[i];
+}
+
 /* Looks for peers that finished in an earlier start, which happens if the parent was killed near
  * the end of the run. If all peers finished, the result is made from their summaries. Otherwise all
  * peers start again, and the results of the peers that had finished are moved to directories
@@ -528,6 +550,7 @@ static int load_finished_peers(struct local *l)
                 l->result.exit_code[i] != CMD_OK && l->result.exit_code[i] != CMD_APART;
     } else {
         cmd_local_result_forget(&l->result);
+        find_fresh(l);
         if (code == CMD_OK && l->dir.begun)
             cmd_local_report_resume(l->o, l->out, l->n, &l->result.run);
     }

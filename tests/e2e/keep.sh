@@ -142,6 +142,8 @@ ends "killed behind the end of the peers" 0 'all peers of this run have finished
 check "  the result is found again" grep -q '^consensus of 3 of 3 peers' ends.out
 rm killed/summary.json killed/peer-1/summary.json
 ends "killed when some had finished" 0 'moved the earlier run to killed/peer-2/old.1' local --peers 3 "${several[@]}" --out killed
+rm killed/summary.json killed/peer-?/summary.json
+ends "killed when all had stored their final models" 0 'moved the earlier run to killed/peer-1/old' local --peers 3 "${several[@]}" --out killed
 for i in 0 1 2; do
     check "  peer $i: the same model" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
 done
