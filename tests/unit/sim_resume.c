@@ -195,6 +195,31 @@ static void test_all_are_killed(void **state)
         }
 }
 
+/* All peers are killed. Peer 0 returns with its only checkpoint, peer 1 without one, and peer 2 not at
+ * all, so the run cannot begin again with --min-peers 3. Peer 0 must not wait permanently: the run
+ * may have ended without it. */
+static void test_checkpoint_without_use(void **state)
+{
+    static const struct plan plan = {.n = 3, .topology = "ring", .compress = "none"};
+    int code = -1;
+    struct rig r;
+    (void)state;
+    rig_plan(&r, &plan, 10 * ROUNDS);
+    r.loud = getenv("LOUD") != NULL;
+    run_until(&r, 4 * SECOND);
+    for (uint32_t i = 0; i < 3; i++)
+        sim_kill(r.world, i);
+    run_until(&r, 5 * SECOND);
+    assert_int_equal(sim_restart(r.world, 0), 0);
+    for (int k = 0; k < 2; k++)
+        r.world->peers[1].checkpoints.slot[k].beat = 0;
+    assert_int_equal(sim_restart(r.world, 1), 0);
+    run_until(&r, 200 * SECOND);
+    assert_true(sim_ended(r.world, 0, &code));
+    assert_int_equal(code, 3);
+    rig_close(&r);
+}
+
 /* ---- all peers are asked to stop ---- */
 
 /* Asks all peers to stop, each up to 20 ms after the previous one, as `hearsay local` does after
@@ -396,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_killed),
+        cmocka_unit_test(test_checkpoint_without_use),
         cmocka_unit_test(test_all_are_told_to_end),
         cmocka_unit_test(test_told_to_end_while_coming_back),
         cmocka_unit_test(test_one_is_told_to_end),

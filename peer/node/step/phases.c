@@ -48,6 +48,7 @@ struct phases *phases_open(struct env *env, const struct sessions *s, struct run
                               .checkpoint = c,
                               .quorum = q,
                               .round_protocol = p,
+                              .past = env->config.past,
                               .phase = NODE_JOINING,
                               .bound = (double)INFINITY,
                               .chain.bound = (double)INFINITY,
@@ -544,7 +545,7 @@ static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
     bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
-    bool begins = ph->env->config.past != NODE_PAST_FINAL;
+    bool begins = ph->past != NODE_PAST_FINAL;
     if (!joining && (!begins || n_live < needed || join_awaits(ph->join) != NULL))
         return false;
     if (!joining) {
@@ -846,6 +847,14 @@ void phases_resumed(struct phases *ph, bool is_old)
 {
     assert(ph->phase == NODE_JOINING);
     ph->resumed = is_old;
+}
+
+void phases_lost_checkpoint(struct phases *ph)
+{
+    assert(ph->phase == NODE_JOINING);
+    if (ph->past == NODE_PAST_NONE)
+        ph->past = NODE_PAST_MEMBER;
+    ph->missed_us = 0; /* The time limit for too few members begins again. */
 }
 
 /* ---- questions ---- */

@@ -139,6 +139,8 @@ void phases_state(struct phases *ph, struct state *s);
 /* Called when this peer has loaded its own checkpoint. is_old: the model may be too old for the
  * run. */
 void phases_resumed(struct phases *ph, bool is_old);
+/* Called when this peer has given up its own checkpoints, because it cannot resume from them. */
+void phases_lost_checkpoint(struct phases *ph);
 
 /* Prints a debug note about the end of the node. Called in the step in which the node ends. `asked`:
  * the user or the program has requested the end. */

@@ -588,12 +588,18 @@ static const struct member *went_on(const struct resume *r)
     return best;
 }
 
+static void give_up(struct resume *r)
+{
+    r->state = RESUME_NONE;
+    members_set_beats(r->env->members, 0, 0);
+    phases_lost_checkpoint(r->phases);
+}
+
 /* Gives up this peer's checkpoints. The peer then joins like a new peer, and fetches a model of the
  * round that the run has reached. */
 static void come_late(struct resume *r, const struct member *to)
 {
-    r->state = RESUME_NONE;
-    members_set_beats(r->env->members, 0, 0);
+    give_up(r);
     env_note(r->env, NOTE_INFO,
              "%s continued without this peer, to round %llu or later: joining at that round; the "
              "checkpoint of round %llu is not used",
@@ -605,8 +611,7 @@ static void come_late(struct resume *r, const struct member *to)
  * first checkpoint. The run starts at round 0. */
 static void begin_again(struct resume *r)
 {
-    r->state = RESUME_NONE;
-    members_set_beats(r->env->members, 0, 0);
+    give_up(r);
     env_note(r->env, NOTE_INFO, "not all peers have a checkpoint: the run starts again");
 }
 

@@ -12,13 +12,12 @@
  * now, at which this wait begins. Never returns 0. */
 static int64_t miss(const struct phases *ph)
 {
-    enum node_past past = ph->env->config.past;
-    if (past != NODE_PAST_NONE)
+    if (ph->past != NODE_PAST_NONE)
         env_note(ph->env, NOTE_INFO,
                  "this peer was in the run before, %s: waiting for the other members, for at most "
                  "--quorum-timeout (%.0f s)",
-                 past == NODE_PAST_FINAL ? "and has stored its final model"
-                                         : "but has no checkpoint of it",
+                 ph->past == NODE_PAST_FINAL ? "and has stored its final model"
+                                             : "but cannot resume from a checkpoint",
                  (double)ph->env->config.patience_us * 1e-6);
     return ph->env->now_us > 0 ? ph->env->now_us : 1;
 }
@@ -34,7 +33,7 @@ void run_ended_gathers(struct phases *ph, bool complete)
 void run_ended_waits(struct phases *ph)
 {
     const struct node_config *c = &ph->env->config;
-    bool waits = ph->phase == NODE_JOINING && ph->missed_us > 0 && c->past != NODE_PAST_NONE;
+    bool waits = ph->phase == NODE_JOINING && ph->missed_us > 0 && ph->past != NODE_PAST_NONE;
     if (!waits || ph->env->now_us - ph->missed_us < c->patience_us)
         return;
     ph->away = true;

@@ -104,7 +104,7 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                      m != NULL ? m->record->name : "a member");
             return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
         }
-        if (ph->env->config.past == NODE_PAST_FINAL) {
+        if (ph->past == NODE_PAST_FINAL) {
             env_note(ph->env, NOTE_INFO, "waiting for a member that has begun the run");
             return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
         }
