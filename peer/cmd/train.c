@@ -153,8 +153,9 @@ static int open_files(struct cmd_train *t)
     if (err == 0)
         err = disk_reservation_hold(&t->last, t->out, 0, 1);
     if (err < 0)
-        return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s, %llu bytes: %s", t->out,
-                        (unsigned long long)run_log_bytes(t->trainer.n_params), strerror(-err));
+        return cmd_fail(t->o, CMD_FAILED, "no room in %s for the model (%llu bytes are needed): %s",
+                        t->out, (unsigned long long)run_log_bytes(t->trainer.n_params),
+                        strerror(-err));
     int code = cmd_train_checkpoint_open(t);
     if (code == CMD_OK)
         code = cmd_out_claim(&t->dir);

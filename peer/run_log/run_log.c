@@ -48,7 +48,8 @@ int run_log_reserve_space(struct run_log *d, size_t n_params, char error[RUN_ERR
     if (err == 0)
         err = disk_reservation_hold(&d->last, d->dir, 0, 1);
     if (err < 0)
-        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s, %llu bytes: %s", d->dir,
+        snprintf(error, RUN_ERROR_MAX,
+                 "no room in %.200s for the model (%llu bytes are needed): %s", d->dir,
                  (unsigned long long)run_log_bytes(n_params), strerror(-err));
     return err;
 }

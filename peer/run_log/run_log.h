@@ -116,8 +116,8 @@ double run_log_write_round(struct run_log *d, const struct node_progress *p);
 /* Tries again to write the metrics lines that wait in memory. */
 void run_log_flush_lines(struct run_log *d);
 
-/* Returns whether the directory belongs to this run, so that summary.json may be written: its
- * run.txt names this run. */
+/* Returns whether the file run.txt of the directory names this run. Only then may summary.json be
+ * written there. */
 bool run_log_owns_directory(const struct run_log *d);
 
 /* Tries again to write run.txt if an earlier try failed. */

@@ -108,7 +108,7 @@ if full_disk 64 true; then
     # shellcheck disable=SC2016
     full_disk 64 'dd if=/dev/zero of=disk/b bs=1k count=40 2>/dev/null; "$HEARSAY" train --model logreg --rounds 2 --out disk/a
         [ $? = 1 ]'
-    check "train: no room for the model, from the start" grep -q 'no room for the model in disk/a, 96936 bytes: No space left' disk.err
+    check "train: no room for the model, from the start" grep -q 'no room in disk/a for the model (96936 bytes are needed): No space left' disk.err
     # shellcheck disable=SC2016
     full_disk 256 'run="$HEARSAY local --peers 2 --model logreg --data glyphs --rounds 2000 --quorum-timeout 1 --out disk/l"
         $run >first 2>&1; code=$?; mount -o remount,size=4m disk; $run >second 2>second.err; [ "$code $?" = "1 1" ]'

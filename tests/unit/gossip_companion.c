@@ -144,7 +144,8 @@ static void refuses_values_that_are_not_finite(void **state)
         }
 }
 
-/* Each other length of the companion vector whose length field is at message + at is refused. */
+/* message + at is the length field of a companion vector. The message is refused with every value of
+ * this field except the right one. */
 static void refuses_other_lengths(const struct mixing *m, uint8_t *message, size_t n, size_t at)
 {
     uint8_t *field = message + at;

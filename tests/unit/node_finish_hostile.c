@@ -189,7 +189,7 @@ static void test_reports_with_impossible_sums(void **state)
     }
 }
 
-/* The sum of valid evidence is valid, up to the limits of the number format. */
+/* The sum of valid evidence is valid, even for the largest valid values. */
 static void test_sums_of_valid_evidence_are_valid(void **state)
 {
     (void)state;

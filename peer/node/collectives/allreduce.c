@@ -297,7 +297,7 @@ static void start(struct allreduce *c)
     bool lost = !many && round_protocol_is_lost(c->base, !all);
     if (many || lost) {
         keep_own(c, many ? "more than 256 members"
-                         : "there is no session with a member that is alive");
+                         : "a member that is alive has no session with this peer");
     } else if (all) {
         memcpy(c->stage, mixing_of(c)->x, model_bytes(c));
         c->state = ATTEMPT_SENDS;

@@ -59,7 +59,8 @@ static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t
 static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t us)
 {
     const struct member *m = members_find(es->env->members, b->edge.id);
-    env_note(es->env, ahead ? NOTE_INFO : NOTE_WARNING, "%s %s: no exchanges for %g s",
+    env_note(es->env, ahead ? NOTE_INFO : NOTE_WARNING,
+             "%s %s: no exchanges with it for the next %g s",
              m != NULL ? m->record->name : "a neighbour",
              ahead ? "has trained for more rounds than this peer, which cannot check its delta yet"
                    : "sent a delta that no model of this run can produce",

@@ -78,7 +78,7 @@ struct acceptor
     struct wire_ballot promised, accepted;
     /* About the last process of this peer that reported a model. reported_hash: hash of that model;
      * 0: no process has reported a model. reported_earlier: that process could report the model
-     * only in ballots above this one (its value of finish.earlier). */
+     * only in ballots above reported_earlier (its value of finish.earlier). */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     /* The proposal that this peer accepted last, or the certificate, if it is decided. */
@@ -558,9 +558,9 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     f->top = m->ballot.number > f->top ? m->ballot.number : f->top;
     if (!w->root)
         stand_back(f);
-    /* A coordinator sends nothing before its own promise is stored, so its next process cannot use
-     * the same ballot number again. If that fails, this peer has not begun the ballot, and answers
-     * the ballots of other coordinators. */
+    /* A coordinator stores its own promise before it sends anything, so its next process cannot use
+     * the same ballot number again. If the promise cannot be stored, this peer does not begin the
+     * ballot, but still answers the ballots of other coordinators. */
     if (!add_self(f, m) && w->root) {
         w->ballot = earlier_ballot;
         w->proposes = proposed_earlier;

@@ -171,7 +171,8 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
                  "the vote of this peer on the end of the run could not be written to its disk: "
                  "this peer votes as soon as its disk can be written");
     else if (kept && run->vote_failed)
-        env_note(&node->env, NOTE_INFO, "the vote of this peer is written: this peer votes again");
+        env_note(&node->env, NOTE_INFO,
+                 "the vote of this peer is written: this peer takes part in votes again");
     run->vote_failed = !kept;
     return kept;
 }

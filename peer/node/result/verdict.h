@@ -87,8 +87,8 @@ struct verdict_facts
      * the run with this peer. */
     bool without_first;
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* Number of dead members. Unless VERDICT_TOGETHER: number of other members that are not known to
-     * have finished. */
+    /* With VERDICT_TOGETHER: number of dead members. Otherwise: number of other members that are not
+     * known to have finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];

@@ -15,7 +15,8 @@ struct backoff
 
 /* Doubles the interval, from least_us up to most_us, and returns it. */
 int64_t backoff_grow(struct backoff *b, int64_t least_us, int64_t most_us);
-/* Doubles the interval like backoff_grow(). The next repeat is allowed after it. */
+/* Doubles the interval like backoff_grow(), and sets the time of the next repeat to now_us plus the
+ * doubled interval. */
 void backoff_wait(struct backoff *b, int64_t least_us, int64_t most_us, int64_t now_us);
 /* Asserts that the interval is 0 or from least_us to most_us. */
 void backoff_check(const struct backoff *b, int64_t least_us, int64_t most_us);

@@ -336,8 +336,8 @@ void dial_all_again(struct sessions *s);
 /* Returns whether this peer announces `address`. Such an address counts as this peer's own, even if
  * a call to it does not reach this peer. */
 bool dial_announces(const struct sessions *s, const char *address);
-/* Returns the bootstrap name with the address whose last dial has the tag `tag`, and sets *address
- * to this address. NULL: there is none. */
+/* Finds the bootstrap address that was last dialled with the tag `tag`. Sets *address to it and
+ * returns its bootstrap name. NULL: there is none. */
 struct seed *dial_seed_of(struct sessions *s, uint32_t tag, struct seed_address **address);
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */

@@ -338,7 +338,8 @@ static void restore_final(struct resume *r, struct state *s)
         state_no_memory(s);
     else if (read_reported(r, x)) {
         own_fields(r, s);
-        state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
+        state_expect(s, r->phases->round <= r->workshop->run.rounds,
+                     "a round after the last round of the run");
         if (!s->failed)
             state_expect(s, take_back(r, x), "a stored model that is not finite");
     }
