@@ -210,6 +210,7 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
                             .n_segments = t->trainer.n_segments,
                             .run = &t->run,
                             .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
+                            .final = t->round >= t->run.rounds,
                             .name = "peer-0",
                             .source = cmd_training_source(&t->training)};
     int err = cmd_path(path, t->out, "model.safetensors");

@@ -37,7 +37,9 @@ struct diary_model
     /* Run in which the model was trained. */
     const struct run *run;
     uint64_t round; /* Number of rounds for which the model has been trained. */
-    bool final;     /* True: the model is the final model of its peer (node_model_is_final()). */
+    /* True: the model is the final model of its peer (node_model_is_final()), or of `hearsay train`
+     * after its last round. */
+    bool final;
     /* Name of the peer that trained the model. */
     const char *name;
     struct run_log_source source;

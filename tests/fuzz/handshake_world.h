@@ -202,7 +202,7 @@ static void on_up(void *self, struct uv_link *l)
     struct node_event ev = {.type = NODE_LINK_UP, .link = ++world.number};
     memcpy(ev.up.id, c->peer_id, sizeof ev.up.id);
     ev.up.dialled = l->dialled;
-    ev.up.tag = 0;
+    ev.up.tag = l->dialled ? UINT32_MAX : 0;
     ev.up.version = c->version;
     ev.up.local_host = "127.0.0.1";
     ev.up.remote_host = "127.0.0.2";
