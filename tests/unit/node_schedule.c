@@ -438,6 +438,10 @@ static void test_draining_finishes_what_is_half_done(void **state)
     expect(&v, SCHEDULE_WAIT, "half done");
     e[0].exchange = SCHEDULE_EXCHANGE_COMPLETE;
     expect(&v, SCHEDULE_MIX, "to be committed");
+    /* The member has left, so its edge is not open any more. */
+    e[0].state = SCHEDULE_EDGE_CLOSED;
+    e[1].state = SCHEDULE_EDGE_DONE;
+    expect(&v, SCHEDULE_MIX, "to be committed, although the edge is closed");
     e[0] = e[1] = (struct schedule_edge){.state = SCHEDULE_EDGE_OPEN, .beat = 150};
     expect(&v, SCHEDULE_LAST, "drained");
     e[0] = at(149); /* A neighbour whose worker hangs does not delay the end of the run. */
