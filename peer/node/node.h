@@ -343,7 +343,7 @@ struct node_pool
                 char error[RUN_ERROR_MAX]);
 };
 
-/* What earlier processes of this peer left of the run, apart from the checkpoints in
+/* Files of the run that earlier processes of this peer left, apart from the checkpoints in
  * node_config.resume. */
 enum node_past {
     NODE_PAST_NONE, /* Nothing, or checkpoints only. */
@@ -449,9 +449,9 @@ struct node_config
     /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */
     struct node_resume resume[2];
     size_t n_resume;
-    /* What earlier processes of this peer left of the run. Unless NODE_PAST_NONE: if too few members
-     * are present to begin, the other members may have finished the run, so this peer ends after
-     * patience_us (run_ended.h). */
+    /* Files of the run that earlier processes of this peer left. Unless NODE_PAST_NONE: if too few
+     * members are present to begin, the other members may have finished the run, so this peer ends
+     * after patience_us (run_ended.h). */
     enum node_past past;
     /* Stores n bytes durably: the promise that this peer makes in the finish protocol, which binds
      * the peer after a restart, too (finish/README.md). Called within node_step(), before the

@@ -122,7 +122,7 @@ static uint64_t claim(const struct schedule_view *v)
 /* Returns whether a job without local steps is useful. One edge with one of these reasons is
  * enough:
  *
- *   - The edge has both deltas, so the job mixes them, also if the edge is not open any more.
+ *   - The edge has both deltas, so the job mixes them, even if the edge is closed.
  *   - The edge is open and lacks this peer's delta, which the job makes. A peer that is draining
  *     makes only deltas that it owes. On an idle edge there is no delta, but the neighbour waits
  *     for this peer's round count. An idle edge of an excused neighbour does not count.

@@ -64,7 +64,7 @@ enum verdict_presence {
 struct verdict_facts
 {
     int failed;           /* Exit code of a failure that ended the process. 0: no failure. */
-    const char *failure;  /* What failed, as a clause. NULL: it has been reported already. */
+    const char *failure;  /* The failure, as a clause. NULL: it has been reported already. */
     bool stopped;         /* True: the user stopped the run. */
     bool lonely;          /* True: a bootstrap list was given, and no other peer was ever met. */
     const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */

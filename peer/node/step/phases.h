@@ -80,7 +80,7 @@ enum certificate_prospect {
     CERTIFICATE_AWAITED
 };
 
-/* What the node knows of the end of the run. */
+/* Inputs of phases_update() about the end of the run. */
 struct phases_input
 {
     bool diverged; /* True: training diverged, so more rounds are useless. */

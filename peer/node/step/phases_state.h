@@ -29,8 +29,8 @@ struct phases
     /* joined: number of rounds that were over when this peer joined. done: rounds that it did.
      * skipped: rounds that it skipped. */
     uint64_t joined, done, skipped;
-    /* What earlier processes of this peer left: node_config.past, or NODE_PAST_MEMBER after this
-     * peer gave up its checkpoints. */
+    /* Files that earlier processes of this peer left: node_config.past, or NODE_PAST_MEMBER after
+     * this peer gave up its checkpoints. */
     enum node_past past;
     bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
     bool taken;   /* True: the model was fetched from other members. */
