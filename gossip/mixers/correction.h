@@ -45,8 +45,8 @@ struct correction
 };
 
 /* Adds n terms to x (dim floats), in order, in one pass over x. Without velocity: x += coefficient
- * (b - a). With velocity v: v = momentum v + coefficient (b - a), then x += v. Each term has a limit
- * for the length of b - a. A term that exceeds its limit in the middle of the pass is subtracted
+ * (b - a). With velocity v: v = momentum v + coefficient (b - a), then x += v. Each term has a
+ * limit for the length of b - a. A term that exceeds its limit in the middle of the pass is subtracted
  * again. The part added so far is within the limit, so only rounding errors remain. The caller
  * clears v then. */
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);

@@ -429,7 +429,8 @@ size_t mixing_nominal(const struct mixing *m, uint32_t codec);
 
 /* Encodes x - x_hat (dim floats each) with the codec of task t. In a run with a companion vector
  * (top of this file), x_hat is a whole replica, which contains the model and all companions. All
- * tasks that share the packet t->made get the result. Sets m->diverged if the result is not finite. */
+ * tasks that share the packet t->made get the result. Sets m->diverged if the result is not
+ * finite. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
 
 /* Makes an empty message for task t, in place of mixing_put(). d2: |x - x_hat|^2, the squared

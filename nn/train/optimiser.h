@@ -22,8 +22,8 @@
  * their update is x = x - 0.1 * gradient, independent of the learning rate. Clipping ignores them.
  *
  * m, v and the step number t belong to one peer. Only MOMENTUM_MIXED lets peers mix m and v. Only
- * DGC's factor masking resets m. DGC's local gradient clipping sets clip = X / sqrt(number of peers),
- * where X is the limit for the sum of all gradients.
+ * DGC's factor masking resets m. DGC's local gradient clipping sets
+ * clip = X / sqrt(number of peers), where X is the limit for the sum of all gradients.
  *
  * The learning rate is a function of the number of local steps since the run began, in units of a
  * round of --local-steps. So a peer that joins late trains at the same rate as the other peers, and

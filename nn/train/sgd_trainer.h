@@ -79,8 +79,8 @@ struct sgd_trainer
      * of `momentum` and `second` are also companion vectors, which peers exchange and mix
      * (trainer.h). `momentum`, `second` and `t` are part of a checkpoint. */
     float *momentum;
-    /* Adam's second moments: n_params floats per learner. With `averaged`: their square roots. NULL:
-     * the optimiser is SGD. */
+    /* Adam's second moments: n_params floats per learner. With `averaged`: their square roots.
+     * NULL: the optimiser is SGD. */
     float *second;
     /* Number of updates of the moments so far, if the kind of momentum has a function learn().
      * Otherwise the number of local steps so far. */

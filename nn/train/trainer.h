@@ -52,12 +52,12 @@ struct trainer
     /* Companion vectors: vectors that peers exchange and mix in addition to x, such as the momentum
      * (--momentum-kind averaged). Each has as many floats as there are trained parameters, all 0 at
      * first. Memory of the trainer. steps() and state() use them, and between the calls the node
-     * mixes them. Entries from the first NULL on are unused; all NULL: peers exchange x only. */
+     * mixes them. Entries from the first NULL on are unused. All NULL: peers exchange x only. */
     float *companion[TRAINER_COMPANIONS];
     /* True: there is one companion vector, and its sum over all peers must stay constant, also if
-     * peers die or return. If an edge is reset or closed, the node therefore takes back the changes that this
-     * edge made to the companion vector (gossip/mixers/mixing.h). The companion vector of a new
-     * peer must begin as 0. */
+     * peers die or return. If an edge is reset or closed, the node therefore takes back the changes
+     * that this edge made to the companion vector (gossip/mixers/mixing.h). The companion vector of
+     * a new peer must begin as 0. */
     bool conserved;
     /* The trainer's own state: the first argument of each function pointer of this struct. */
     void *self;
