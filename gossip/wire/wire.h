@@ -204,7 +204,7 @@ struct wire_hello
     uint32_t version; /* Protocol version of the session, agreed on in the handshake. */
     enum wire_role role;
     bool has_run; /* True: the sender has a run. False: the sender takes over the receiver's run. */
-    /* True: the sender has started round 0, so its run can no longer change. */
+    /* True: the sender has started round 0, so it can no longer take over another run. */
     bool has_started;
     struct bytes run;     /* Run description in canonical form. Empty if has_run is false. */
     uint64_t round;       /* Rounds of the run that the sender has done. */

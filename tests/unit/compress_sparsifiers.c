@@ -247,7 +247,7 @@ static void test_aji(void **state)
     memset(want, 0, sizeof want);
     want_top(N, 0.01, 0);
     check_wanted(&c, N, "a zero quantile");
-    /* The sampled quantile is far too high, so only sampled values are selected. */
+    /* The sampled values are larger than all others, so their quantile selects no other value. */
     for (size_t i = 0; i < N; i++)
         v[i] = looks[i] ? 100.0f + (float)i : 1.0f;
     assert_int_equal(chosen_select(&c, v, N, 1, 0), 0);

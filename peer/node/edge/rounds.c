@@ -76,8 +76,8 @@ uint64_t rounds_cycle(const struct edges *es)
     return 2 * (uint64_t)es->n_rounds + WORDS_MORE;
 }
 
-/* The deltas for the last round count of training use the codec of training, so the first averaging
- * pass of the consensus phase begins after them. */
+/* An averaging pass needs uncompressed deltas. The deltas of the last training round are still
+ * compressed, so the first pass begins one round later. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat)
 {
     uint64_t trained = es->workshop->run.rounds;
@@ -85,9 +85,8 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
 }
 
 /* Returns the weight of the edge for round count `beat`, packed as in b->turn. 0: the edge is not
- * used in this round. Passes (sequences of rounds that repeat) begin anew twice: in training with
- * the deltas made for round count 1, and in the consensus phase with those made for the round count
- * at which training ends. */
+ * used in this round. The sequence of rounds of a graph such as base:K starts from its beginning
+ * twice: at round count 1, and at the round count at which training ends. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);

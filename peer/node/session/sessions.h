@@ -173,7 +173,7 @@ static inline bool link_talks(const struct link *l)
     return l->used && l->role == LINK_PEER;
 }
 
-/* Returns whether the session talks, and this peer has not hung up. */
+/* Returns whether a peer's HELLO was accepted on the session, and this peer has not closed it. */
 static inline bool link_open(const struct link *l)
 {
     return link_talks(l) && l->hung_up == NULL;

@@ -93,7 +93,8 @@ struct callback_link
 /* Test calls in progress, their results, and the warnings about failed test calls. */
 struct callback
 {
-    struct callback_link of[NODE_LINKS_MAX]; /* Results of each session, by its slot. */
+    /* Result of the test call to the member of each session, by the slot of the session. */
+    struct callback_link of[NODE_LINKS_MAX];
     struct
     {
         uint32_t tag;  /* Tag of the dial. 0: the entry is free. */
@@ -267,7 +268,7 @@ struct sessions
     {
         uint64_t pair;    /* Hash of the ids of the two members. 0: there are no two members. */
         int64_t seen_us;  /* Last time at which the table contained the two members. */
-        int64_t since_us; /* Time at which the two members were first found. */
+        int64_t since_us; /* Time since which the member table contains the two members. */
         bool told;        /* True: one of the two members has been refused. */
         bool ours;        /* True: this peer is one of the two members. */
         uint8_t other[WIRE_ID_BYTES]; /* If `ours` is true: id of the other one. */

@@ -107,9 +107,9 @@ struct phases
     /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
      * model (distance_bound_apart()). */
     double apart;
-    /* Bound on the consensus distance that is computed from the edges. It counts at once in lock
-     * step with a constant graph and without --byzantine. Otherwise it is a fallback for distances
-     * from sketches that are missing or false (distance_bound.h). */
+    /* Bound on the consensus distance that is computed from the edges (distance_bound.h). In lock
+     * step with a constant graph and without --byzantine, the bound is always used. Otherwise, the
+     * bound is used only if the distances from sketches are missing or false. */
     struct distance_bound chain;
     bool near; /* True: the bound on the consensus distance is below the target. */
     /* Round count of the first models whose distance from the mean is known to be below the

@@ -109,8 +109,8 @@ static bool is_spike(const struct rollback *r, double loss)
     return !(loss <= spike * (r->limit + worse_nats));
 }
 
-/* Sets the initial loss from the first finite loss. A negative loss counts as 0 in `limit`, because
- * `limit` is a factor in later comparisons. */
+/* Stores the first finite loss of the run, and the limit that later losses are compared with.
+ * is_spike() multiplies the limit by `spike`, so a negative first loss counts as 0. */
 static void begin(struct rollback *r, const struct trainer_report *report)
 {
     double n = report->n_samples > 0 ? (double)report->n_samples : 1;
