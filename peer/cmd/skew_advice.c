@@ -7,19 +7,35 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FEW_PEERS = 4 };
+enum {
+    FEW_PEERS = 4,   /* With so few peers or fewer, all graphs are nearly complete. */
+    MANY_PEERS = 32, /* With more peers, a complete graph sends too many bytes. */
+    SETTINGS = 3     /* Maximum number of run keys that a set of settings changes. */
+};
 
-static const char topology[] = "base:1", momentum_kind[] = "qg";
+/* Run keys and their advised values. An unused entry is NULL. */
+struct advice
+{
+    const char *key[SETTINGS], *value[SETTINGS];
+};
 
-/* Returns whether the run description stays valid if the user adds the advised settings. */
-static bool is_possible(const struct run_flags *flags)
+/* `cheap` sends the fewest bytes, and `accurate` is the most accurate. */
+static const struct advice cheap = {{"topology", "momentum-kind"}, {"base:1", "qg"}};
+static const struct advice accurate = {{"mixer", "topology", "compress"},
+                                       {"average", "complete", "topk:0.05+qsgd:4"}};
+
+/* Returns whether the user gave none of the keys, and the run description stays valid with the
+ * advised values. */
+static bool is_possible(const struct run_flags *flags, const struct advice *a)
 {
     char error[RUN_ERROR_MAX];
     struct run_flags better = *flags;
     struct run run;
-    return run_flags_set(&better, "topology", topology, error) == 0
-           && run_flags_set(&better, "momentum-kind", momentum_kind, error) == 0
-           && run_from_flags(&run, &better, error) == 0;
+    for (size_t i = 0; i < SETTINGS && a->key[i] != NULL; i++)
+        if (run_flags_value(flags, a->key[i])[0] != '\0'
+            || run_flags_set(&better, a->key[i], a->value[i], error) != 0)
+            return false;
+    return run_from_flags(&run, &better, error) == 0;
 }
 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
@@ -29,15 +45,17 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
     bool own = strcmp(shard, "own") == 0;
     char cause[RUN_SPEC_MAX + 32];
     if ((!own && strcmp(split, "iid") == 0) || (n > 0 && n <= FEW_PEERS)
-        || run_flags_value(flags, "topology")[0] != '\0'
-        || run_flags_value(flags, "momentum-kind")[0] != '\0' || !is_possible(flags))
+        || !is_possible(flags, &cheap))
         return;
     snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ", own ? "" : split);
+    bool complete = n <= MANY_PEERS && is_possible(flags, &accurate);
     (void)cmd_fail(o, CMD_OK,
-                   "note: %s (%s): if the classes are unequal, try --topology %s --momentum-kind "
-                   "%s. In a test "
-                   "with 16 peers it reached 66 to 70 %%, and the defaults 41 to 43 %% (see "
-                   "peer/docs/skewed-data.md)",
+                   "note: %s (%s): if the classes are unequal, try --topology base:1 "
+                   "--momentum-kind qg%s. In a test with 16 peers this reached 66 to 70 %%%s, and "
+                   "the defaults 41 to 43 %% (see peer/docs/skewed-data.md)",
                    own ? "the data of the peers may differ" : "the data of the peers differ", cause,
-                   topology, momentum_kind);
+                   complete ? ", or, for at most 32 peers, --mixer average --topology complete "
+                              "--compress topk:0.05+qsgd:4"
+                            : "",
+                   complete ? " and 74 to 81 %" : "");
 }

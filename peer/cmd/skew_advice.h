@@ -13,7 +13,10 @@
  *   - The shards are a random split: --partition iid, and --shard other than own.
  *   - The user gave --topology or --momentum-kind.
  *   - There are at most 4 peers: the graphs of so few peers hardly differ.
- *   - The run would be refused with these settings, for example with --mixer allreduce. */
+ *   - The run would be refused with these settings, for example with --mixer allreduce.
+ *
+ * The note names a second, more accurate set of settings if there are at most 32 peers and the run
+ * would accept these settings, too. */
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                      const struct run_flags *flags, const struct run *run);
 

@@ -153,6 +153,11 @@ advises()
 advises 1 sim --peers 6 --partition dirichlet:0.1
 check "  with its reason" grep -qF '(--partition dirichlet:0.1)' advice.err
 advises 1 local --peers 6 --partition label:2
+check "  with the settings for few peers" grep -qF 'or, for at most 32 peers, --mixer average' advice.err
+advises 1 sim --peers 40 --partition label:2
+check "  without the settings for few peers" [ "$(grep -c 'mixer average' advice.err)" = 0 ]
+advises 1 sim --peers 6 --partition label:2 --compress none
+check "  without settings that contradict --compress none" [ "$(grep -c 'mixer average' advice.err)" = 0 ]
 advises 0 sim --peers 6
 advises 0 sim --peers 4 --partition label:2
 advises 0 sim --peers 6 --partition label:2 --topology ring
