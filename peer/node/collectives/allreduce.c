@@ -29,9 +29,10 @@
  * fetch the mean with AGAIN, HAVE, WANT and RESULT. In the same way a member that returns after a
  * long absence fetches the result of a later round and skips the rounds before it.
  *
- * A member may be alive but unreachable. A peer that has had no session with it for
- * SCHEDULE_LOST_US continues with its own model in place of the mean, and prints a warning. The
- * consensus phase brings such models together.
+ * A member may be alive but unreachable, or members may come and go faster than their deaths are
+ * detected. A peer that has lacked a session with some member for SCHEDULE_LOST_US continues with
+ * its own model in place of the mean, and prints a warning. The consensus phase brings such models
+ * together.
  *
  * The members are trusted, as in any all-reduce: all finite values are used. The mixers do not
  * accept --byzantine.
@@ -212,7 +213,6 @@ static void take_attempt(struct allreduce *c, uint32_t attempt)
     c->view = members_view(c->base->env->members);
     c->state = ATTEMPT_WAITS;
     c->stuck = false;
-    c->base->missing_us = 0;
     c->progress_us = c->base->env->now_us;
     drop_old(c);
 }
