@@ -269,7 +269,8 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 
 /* If this peer's last session has ended, records whether the cause was a pause or a silent network.
  * Other peers may close sessions while this process is paused. This process sees the ends of these
- * sessions within DEAD_LINK_US after the pause. */
+ * sessions within DEAD_LINK_US after the pause. Refused dials count from now on: an earlier refusal
+ * says only that a member died while this peer had sessions with other members. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
@@ -279,6 +280,7 @@ void failure_detector_lost(struct sessions *s, const struct link *l)
     MARK_IF(stood, "failure_detector: all sessions lost in a pause");
     MARK_IF(!stood && l->mute, "failure_detector: all sessions lost in a cut");
     s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
+    s->n_refused = 0;
 }
 
 void failure_detector_met(struct sessions *s, const struct link *l)
@@ -286,7 +288,6 @@ void failure_detector_met(struct sessions *s, const struct link *l)
     assert(link_talks(l));
     connection_diagnostics_met(s, l);
     s->away = SESSIONS_THERE;
-    s->n_refused = 0;
 }
 
 bool failure_detector_missing(const struct sessions *s, const struct member *m)

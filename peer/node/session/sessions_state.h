@@ -251,7 +251,7 @@ struct sessions
     uint32_t next_tag;    /* Tag of the last dial. Tags are counted up from 1. */
 
     /* Number of consecutive dials to members that were refused. Reset to 0 by the next dial that
-     * succeeds or fails for another reason, and by a new session (failure_detector.c). */
+     * succeeds or fails for another reason, and when the last session ends (failure_detector.c). */
     uint32_t n_refused;
     int64_t refused_us; /* Time of the first dial that n_refused counts. */
 
