@@ -98,8 +98,10 @@ void check_exchanges(struct cluster *c, uint32_t peer)
 /* ---- checks of each event ---- */
 
 /* Fails if a peer begins more than 20 sessions per second for each peer that it knows. A higher
- * rate is a sign that the peer dials in an endless loop. Also clears c->whole (each exchange was
- * applied at both ends) if some peer was declared dead. */
+ * rate is a sign that the peer dials in an endless loop. Sessions that the network has broken
+ * (cut_rate) are subtracted, because rounds of less than 1 ms can break hundreds of them per
+ * second. Also clears c->whole (each exchange was applied at both ends) if some peer was declared
+ * dead. */
 void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
 {
     struct watched *w = &c->peer[peer];
@@ -110,6 +112,8 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
         /* A graph with fewer vertices than peers shows that a peer was declared dead. */
         c->whole &= !began || s.n_vertices == c->plan.n_peers;
     }
+    if (ev->type == NODE_LINK_DOWN && !ev->down.clean && c->plan.cut_rate > 0 && w->n_sessions > 0)
+        w->n_sessions--;
     if (ev->type != NODE_LINK_UP || !cluster_honest(c, peer))
         return;
     if (ev->now_us - w->second_us > PLAN_SECOND) {

@@ -135,7 +135,8 @@ struct watched
     /* Last time at which the peer made progress or was allowed to make none, because of a fault or
      * of its phase. */
     int64_t beat_us;
-    /* Number of sessions that the peer has begun since the time `second_us`. */
+    /* Number of sessions that the peer has begun since the time `second_us`, minus those that the
+     * network has broken (check_event()). */
     uint64_t n_sessions;
     int64_t second_us;
     int64_t starts_us; /* Time at which a restarted process begins to run. 0: the process runs. */
