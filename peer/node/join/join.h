@@ -82,7 +82,8 @@ const struct link *join_awaits(const struct join *j);
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
 /* Returns whether a live member has resumed from a checkpoint, so that a peer without a checkpoint
- * must not begin the run from round 0. Always false once --quorum-timeout has passed. */
+ * must not begin the run from round 0. Always false once --quorum-timeout, RESUME_US and
+ * SCHEDULE_OPENING_US have passed one after the other since join_start(). */
 bool join_others_resume(const struct join *j);
 
 /* Returns the session of the member that has reached the highest round of this run. A round that
