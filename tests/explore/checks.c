@@ -5,6 +5,7 @@
 #include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
 #include "peer/node/result/verdict.h"
+#include "peer/node/state.h"
 #include "peer/run/exit.h"
 
 #include <inttypes.h>
@@ -439,13 +440,22 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     return !gathers && open && knows;
 }
 
+/* Returns whether some live process has the run description. */
+static bool is_run_known(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (cluster_alive(c, i) && sim_node(c->world, i)->workshop.has_run)
+            return true;
+    return false;
+}
+
 bool check_stranded(const struct cluster *c, uint32_t i)
 {
     uint32_t told = cluster_told(c);
+    bool meets = false;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
-        if ((told & UINT32_C(1) << j) && j != i && cluster_honest(c, j) && cluster_alive(c, j))
-            return false;
-    return cluster_progress(c, i).phase == NODE_JOINING;
+        meets |= (told & UINT32_C(1) << j) && j != i && cluster_honest(c, j) && cluster_alive(c, j);
+    return cluster_progress(c, i).phase == NODE_JOINING && !(meets && is_run_known(c));
 }
 
 /* Checks that in lock step no honest training peer is more than MOST rounds ahead of another honest

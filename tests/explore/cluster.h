@@ -249,8 +249,8 @@ void check_pace(struct cluster *c);
 /* Returns whether all edges between live peers are open, no peer is joining, and all peers agree on
  * the members. With `tell`, each condition that does not hold is also reported as a failure. */
 bool check_whole(struct cluster *c, bool tell);
-/* Returns whether the peer is still joining and no honest peer that it knew at its start is alive,
- * so that it cannot continue. */
+/* Returns whether the peer is still joining and cannot continue: no honest peer that it knew at its
+ * start is alive, or no live process has the run description (setting `guests`). */
 bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 

@@ -334,8 +334,8 @@ static bool someone_ended(const struct cluster *c)
 }
 
 /* Returns whether the run is lost, so that it need not end: some peers have ended, all live peers
- * are still joining, and the live peers are fewer than min_peers or know no other live peer. With
- * `guests` only peer 0 has the run description, so the run is also lost without peer 0. */
+ * are still joining, and the live peers are fewer than min_peers or cannot continue
+ * (check_stranded()). */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0, stranded = 0;
@@ -354,8 +354,7 @@ static bool too_late(const struct cluster *c)
             stranded += check_stranded(c, i);
         }
     }
-    bool guests = c->plan.guests && !cluster_alive(c, 0);
-    return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
+    return ended > 0 && (left < c->plan.min_peers || left == stranded);
 }
 
 /* In an all-reduce or with a parameter server, about two messages per peer are sent one after the
