@@ -283,7 +283,8 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer)
 }
 
 /* Returns the exact consensus distance of a set of peers at the start of a round, relative to the
- * mean model. NaN: the model of a peer is unknown. */
+ * mean model. NaN: the model of a peer is unknown, or a peer below the quorum mixed in this round,
+ * so that the others may have measured any of several models. */
 static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round, bool later)
 {
     double d2 = 0, m2 = 0;
@@ -294,6 +295,8 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
             continue;
         x[n] = model_at(&c->peer[i], round, later);
         if (x[n] == NULL && c->peer[i].since_us > c->plan.start_us[i])
+            return (double)NAN;
+        if (round <= c->plan.rounds && c->peer[i].has[round] == HISTORY_MIXED)
             return (double)NAN;
         n += x[n] != NULL;
     }
@@ -308,19 +311,23 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Returns the set of peers that a peer counted as members at the start of the round. With
- * RUN_OVERLAP_ROUND, deltas arrive one round late, so the peer must have counted the members in the
- * round before, too. */
-static uint32_t counted_at(const struct watched *w, uint64_t round)
+/* Returns the set of peers that a peer counted as members both at the start of the round and in the
+ * round before. */
+static uint32_t counted_twice(const struct watched *w, uint64_t round)
 {
-    bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
+    bool before = round > 0 && w->has[round - 1];
     return before ? w->counted[round - 1] & w->counted[round] : w->counted[round];
 }
 
 /* Compares a consensus distance that a peer publishes with the exact distance. The tolerance is 4.5
- * standard errors of a sketch of 256 values, which one in 100,000 distances exceeds by chance. If a
- * peer skipped the round, two exact distances are computed, with its models before and after the
- * round. The published distance must then be between them, within the tolerance. */
+ * standard errors of a sketch of 256 values, which one in 100,000 distances exceeds by chance. Two
+ * exact distances are computed in these cases, and the published distance must be between them,
+ * within the tolerance:
+ *
+ *   - A peer skipped the round: with its models before and after the round.
+ *   - With RUN_OVERLAP_ROUND deltas arrive one round late. An average by gossip then covers the
+ *     members that took part in the round before, too, and a tree aggregation covers all members of
+ *     the round (sketch.h): with both sets of members. */
 static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
     struct watched *w = &c->peer[peer];
@@ -332,16 +339,22 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
     if (p->drift_round < w->resumed_round)
         return;
     w->drift_round = p->drift_round;
-    uint32_t set = counted_at(w, p->drift_round);
+    uint32_t set = w->counted[p->drift_round];
+    uint32_t least = c->plan.overlap == RUN_OVERLAP_ROUND ? counted_twice(w, p->drift_round) : set;
     /* Two processes with one identity have different models, and the exact distance may be computed
      * with the model of the wrong process. The published distance is therefore not checked if the
      * peer counted such a process as a member. */
     if (set & admission_later(&c->plan))
         return;
-    double was = exact_drift(c, set, p->drift_round, false);
-    double is = exact_drift(c, set, p->drift_round, true);
-    double low = was < is ? was : is, high = was < is ? is : was, told = p->relative_drift;
-    if (!(low > 1e-5) || !isfinite(high))
+    double low = INFINITY, high = 0, told = p->relative_drift;
+    for (int k = 0; k < 4; k++) {
+        double d = exact_drift(c, k & 1 ? set : least, p->drift_round, k & 2);
+        if (!isfinite(d))
+            return;
+        low = fmin(low, d);
+        high = fmax(high, d);
+    }
+    if (!(low > 1e-5))
         return;
     double ratio = told < low ? told / low : told > high ? told / high : 1;
     c->out->n_drifts++;

@@ -128,7 +128,7 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
     struct cluster *c = p->cluster;
     const float *before = p->history + round * c->plan.dim;
     memcpy(p->history + round * c->plan.dim, x, c->plan.dim * sizeof *x);
-    p->has[round] = 1;
+    p->has[round] = p->held_round == round ? HISTORY_MIXED : HISTORY_MODEL;
     p->counted[round] = check_counted(c, p->index);
     p->done++;
     uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
@@ -228,6 +228,10 @@ static void worked(void *self, uint32_t peer)
 {
     if (!cluster_honest(self, peer))
         return;
+    struct cluster *c = self;
+    struct node_progress p = cluster_progress(c, peer);
+    if (p.holds)
+        c->peer[peer].held_round = p.round;
     check_exchanges(self, peer);
     liars_check_model(self, peer);
 }
@@ -378,8 +382,12 @@ static void open_peer(struct cluster *c, uint32_t i)
 {
     struct watched *p = &c->peer[i];
     struct rng rng = rng_stream(rng_key(c->plan.seed, RNG_TEST, i, 0x7a));
-    *p = (struct watched){
-        .cluster = c, .index = i, .named_as = i, .n_lives = 1, .drift_round = UINT64_MAX};
+    *p = (struct watched){.cluster = c,
+                          .index = i,
+                          .named_as = i,
+                          .n_lives = 1,
+                          .drift_round = UINT64_MAX,
+                          .held_round = UINT64_MAX};
     for (size_t k = 0; k < c->plan.dim; k++)
         p->target[k] = 1 + 0.5f * (float)rng_normal(&rng);
     p->kept = calloc(c->plan.n_peers, sizeof *p->kept);

@@ -96,6 +96,10 @@ struct exchange
     float coefficient;
 };
 
+/* What `history` has of a round. HISTORY_MIXED: the model before the local steps, which differs from
+ * the model at the start of the round, because the peer was below the quorum and mixed. */
+enum history_state { HISTORY_NONE, HISTORY_MODEL, HISTORY_MIXED };
+
 struct watched
 {
     struct cluster *cluster;
@@ -145,7 +149,10 @@ struct watched
     uint32_t *n_kept;
     /* Models of the peer at the start of each round, before its local steps: (rounds + 1) x dim. */
     float *history;
-    uint8_t *has;
+    uint8_t *has; /* For each round, an enum history_state. */
+    /* Last round in which the peer mixed without local steps, because it was below the quorum.
+     * UINT64_MAX: none. */
+    uint64_t held_round;
     uint32_t *counted; /* Set of members that the peer counted at the start of each round. */
     /* State of the optimiser of a plan with a kind of momentum (momentum.c): moments m and v, the
      * number of their updates, and the state of the kind. */

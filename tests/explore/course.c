@@ -67,7 +67,7 @@ void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
     sim_kill(c->world, i);
     p->absent = p->left = p->joined = false;
     p->done = p->joined_round = p->said_round = 0;
-    p->drift_round = UINT64_MAX;
+    p->drift_round = p->held_round = UINT64_MAX;
     p->n_lives++;
     p->since_us = sim_now_us(c->world) + c->plan.startup_us;
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
