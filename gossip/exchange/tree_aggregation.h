@@ -44,7 +44,8 @@
  * long the reports took, and how fast Xi changes from window to window. A result is called *sharp*
  * if Xi has changed by at most a tenth in this time and no peer has begun its consensus phase. A
  * result that is not sharp gives each peer its own distance, but no figure for users. In lock step
- * all results are sharp.
+ * all results are sharp. Limit: a peer below the quorum mixes several times without leaving its
+ * round, so the result of such a round may combine models from before and after a mixing.
  */
 #ifndef GOSSIP_EXCHANGE_TREE_AGGREGATION_H
 #define GOSSIP_EXCHANGE_TREE_AGGREGATION_H
