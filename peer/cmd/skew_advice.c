@@ -22,7 +22,7 @@ struct advice
 /* `cheap` sends the fewest bytes, and `accurate` is the most accurate. */
 static const struct advice cheap = {{"topology", "momentum-kind"}, {"base:1", "qg"}};
 static const struct advice accurate = {{"mixer", "topology", "compress"},
-                                       {"average", "complete", "topk:0.05+qsgd:4"}};
+                                       {"average", "complete", "topk:0.08+qsgd:4"}};
 
 /* Returns whether the user gave none of the keys, and the run description stays valid with the
  * advised values. */
@@ -55,7 +55,7 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                    "the defaults 41 to 43 %% (see peer/docs/skewed-data.md)",
                    own ? "the data of the peers may differ" : "the data of the peers differ", cause,
                    complete ? ", or, for at most 32 peers, --mixer average --topology complete "
-                              "--compress topk:0.05+qsgd:4"
+                              "--compress topk:0.08+qsgd:4"
                             : "",
-                   complete ? " and 74 to 81 %" : "");
+                   complete ? " and 74 to 82 %" : "");
 }
