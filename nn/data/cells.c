@@ -12,10 +12,12 @@
 /* Number of records that cells_separator() inspects to find the separator. */
 enum { SEPARATOR_RECORDS = 8 };
 
-/* A tab counts as a space unless the separator between cells is a tab. */
+/* A tab counts as a space unless the separator between cells is a tab. A carriage return counts as
+ * a space: a program that appends a column to the lines of a file with "\r\n" line ends leaves "\r"
+ * at the end of a cell. */
 static bool is_space(const struct cells *c, uint8_t byte)
 {
-    return byte == ' ' || (byte == '\t' && c->separator != '\t');
+    return byte == ' ' || byte == '\r' || (byte == '\t' && c->separator != '\t');
 }
 
 /* Skips the spaces before a cell. */
@@ -25,18 +27,16 @@ static void skip_spaces(struct cells *c)
         c->p++;
 }
 
-/* Returns whether the line ends at the read position p. A line ends at a newline, at a carriage
- * return before a newline, or at the end of the file. */
+/* Returns whether the line ends at the read position p: at a newline, or at the end of the file. The
+ * caller has skipped the spaces, and with them the carriage return of "\r\n". */
 static bool at_line_end(const struct cells *c)
 {
-    size_t left = (size_t)(c->end - c->p);
-    return left == 0 || *c->p == '\n' || (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
+    return c->p == c->end || *c->p == '\n';
 }
 
-/* Moves the read position behind the line end ("\n" or "\r\n") at p. */
+/* Moves the read position behind the newline at p, if there is one. */
 static void pass_line_end(struct cells *c)
 {
-    c->p += c->p < c->end && *c->p == '\r';
     c->p += c->p < c->end && *c->p == '\n';
     c->next_line++;
 }
@@ -102,8 +102,6 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
     cell->p = c->p;
     while (c->p < c->end && *c->p != c->separator && *c->p != '\n')
         c->p++;
-    if ((c->p == c->end || *c->p == '\n') && c->p > cell->p && c->p[-1] == '\r')
-        c->p--;
     const uint8_t *end = c->p;
     while (end > cell->p && is_space(c, end[-1]))
         end--;

@@ -3,8 +3,8 @@
  *
  *   5.1 , "a ""b"", c"\r\n        two cells: 5.1 and a "b", c
  *
- * Spaces around a cell and blank lines are skipped. A cell in quotes may contain separators and
- * line ends, and "" for a quote.
+ * Spaces and carriage returns around a cell and blank lines are skipped. A cell in quotes may
+ * contain separators and line ends, and "" for a quote.
  */
 #ifndef NN_DATA_CELLS_H
 #define NN_DATA_CELLS_H

@@ -98,6 +98,36 @@ static void test_shapes(void **state)
     }
 }
 
+/* A file with "\r\n" line ends gives the same rows and labels as the same file with "\n". So does a
+ * file with carriage returns before separators, as after a program has appended a column to the
+ * lines of a file with "\r\n". */
+static void carriage_returns_around_cells_are_ignored(void **state)
+{
+    (void)state;
+    static const char plain[] = "height,width,species,site\n5.5,1,oak,2\n1,2,ash,3\n2,3,oak,4\n";
+    static const char *const texts[] = {
+        "height,width,species,site\r\n5.5,1,oak,2\r\n1,2,ash,3\r\n2,3,oak,4\r\n",
+        "height,width,species\r,site\n5.5,1,oak\r,2\n1,2,ash\r,3\n2,3,oak\r,4\n",
+        "height,width\r,species,site\r\n5.5,1\r,oak,2\r\n1,2\r,ash,3\r\n2,3\r,oak,4\r\n",
+        "\"height\"\r,width,\"species\"\r,site\r\r\n5.5,1,\"oak\"\r,2\n\r\r\n1,2,ash,3\n2,3,oak,"
+        "4\r\r",
+    };
+    struct reader r = rows_reader(&csv);
+    r.label = "species";
+    struct dataset wanted = rows_take(&csv, r, plain);
+    assert_int_equal(named(wanted.names, "ash"), 0);
+    assert_int_equal(named(wanted.names, "oak"), 1);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct dataset d = rows_take(&csv, r, texts[i]);
+        assert_string_equal(d.kind, wanted.kind);
+        assert_int_equal(d.shape.channels, 3);
+        rows_equal(&d, wanted.rows, wanted.n * 3);
+        assert_memory_equal(d.labels, wanted.labels, wanted.n * sizeof *d.labels);
+        dataset_close(&d);
+    }
+    dataset_close(&wanted);
+}
+
 /* A fixed data kind has only a hash of the class names, so a file must have all of them. If the
  * reader is given the names, a file may have only some of them. */
 static void test_names(void **state)
@@ -442,6 +472,7 @@ int main(void)
         cmocka_unit_test(classes_have_the_files_names),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(carriage_returns_around_cells_are_ignored),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_fixed_kind),
         cmocka_unit_test(test_refused),
