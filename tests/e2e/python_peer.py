@@ -332,6 +332,24 @@ def check_shard():
     assert found[0] == found[1], "the same run has another order"
 
 
+def check_step_reminder():
+    """A loop over shard() that does not call step() gets one warning; a loop that calls step() now and then gets none."""
+    def notes_of(n_batches, every):
+        notes = []
+        with alone({"w": np.ones(2, np.float32)}, rounds=1000, on_note=lambda level, text: notes.append((level, text))) as peer:
+            for i, _batch in enumerate(peer.shard(np.arange(20), batch_size=3)):
+                if i == n_batches:
+                    break
+                if i % every == every - 1:
+                    peer.step()
+        return [text for level, text in notes if level == 1 and "peer.step()" in text]
+
+    with unittest.mock.patch("hearsay.data.WITHOUT_STEP_S", 0):
+        assert notes_of(450, 50) == []
+        assert len(notes_of(450, 1000)) == 1
+    assert notes_of(450, 1000) == [], "warned before 5 s"
+
+
 def check_notes():
     """Messages go to on_note, or to a logger; an exception of on_note is raised by the call."""
     def lonely(**more):

@@ -7,10 +7,15 @@ import copy
 import ctypes
 import hashlib
 import operator
+import time
 from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _check
 from ._lib import HearsayError, UsageError, lib
+
+# shard() warns if the program draws more batches than this, in more than this time in seconds, and does not call step().
+WITHOUT_STEP = 100
+WITHOUT_STEP_S = 5.0
 
 
 def samples(peer: Any, n: int) -> Any:
@@ -198,7 +203,28 @@ def shard(peer: Any, source: Any, batch_size: Optional[int], shuffle: Optional[b
     return _endless(peer, lambda: iter(loader))
 
 
+class _StepReminder:
+    """Warns once if a program draws batches but does not call step(). Without step() the run makes no progress, so the
+    loop of the program does not end.
+    """
+
+    def __init__(self, peer: Any) -> None:
+        self.peer, self.warned = peer, False
+        self.calls, self.batches, self.begin_s = -1, 0, 0.0
+
+    def batch_drawn(self) -> None:
+        if self.calls != self.peer._step_calls:
+            self.calls, self.batches, self.begin_s = self.peer._step_calls, 0, time.monotonic()
+        self.batches += 1
+        silent_s = time.monotonic() - self.begin_s
+        if not self.warned and self.batches > WITHOUT_STEP and silent_s > WITHOUT_STEP_S:
+            self.warned = True
+            self.peer._warn(f"shard: {self.batches} batches in {silent_s:.0f} s without a call of peer.step(): the run makes no progress "
+                            "without it, and the loop does not end; call peer.step(loss, samples) after each step of the optimizer")
+
+
 def _endless(peer: Any, begin: Any) -> Iterator[Any]:
+    reminder = _StepReminder(peer)
     while not peer.over:
         if not peer.wait():
             return
@@ -207,6 +233,7 @@ def _endless(peer: Any, begin: Any) -> Iterator[Any]:
             if peer.over or not peer.wait():
                 return
             n += 1
+            reminder.batch_drawn()
             yield batch
             if peer.over:
                 return

@@ -220,6 +220,7 @@ class Peer:
         self._callbacks = _Callbacks(self)
         self._ending: Tuple[int, int, str, Optional[int], str] = (0, 0, "", None, "")
         self._steps_done, self._pending, self._over = 0, False, False
+        self._step_calls = 0  # Number of calls of step(), by which shard() notices that the program calls none.
         self._loss: Any = 0.0
         self._weight, self._samples = 0.0, 0
         self._last: Optional[Figures] = None
@@ -385,6 +386,7 @@ class Peer:
         names a tensor that was moved or replaced after the Peer was made. All other exceptions are those of wait(). After
         such an exception or a KeyboardInterrupt, the next step() waits for the pending exchange and does not count a step.
         """
+        self._step_calls += 1
         if self._over:
             return False
         self._usable()
@@ -614,7 +616,7 @@ class Peer:
         draws (subset, weights, order), this peer gets the samples of its own shard. batch_size: default the DataLoader's,
         or 32. shuffle: default the DataLoader's, or True. ValueError: the arrays have different lengths. TypeError: the
         source has no sample numbers, or the samples of its sampler cannot be divided among peers. UsageError: this peer's
-        shard has no sample.
+        shard has no sample. A loop that does not call step() never ends; a warning says so after 100 batches and 5 s.
         """
         return data.shard(self, source, batch_size, shuffle)
 
