@@ -9,7 +9,8 @@
     {                                                                                              \
         .name = "listen", .kind = OPTION_TEXT, .arg = "HOST:PORT", .fallback = "0.0.0.0:7100",     \
         .help = "address on which to listen, announced to other peers unless it is 0.0.0.0 or "    \
-                "[::]; fd:N takes over a listening socket"                                         \
+                "[::]; fd:N takes over a listening socket; without --listen, the next free port "  \
+                "if port 7100 is in use on this machine and --bootstrap names it"                  \
     }
 #define ROWS_BOOTSTRAP                                                                             \
     {                                                                                              \
