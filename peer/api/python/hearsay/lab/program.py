@@ -25,8 +25,8 @@ def find(given: Optional[str] = None) -> str:
     if found is None:
         checkout = os.path.exists(os.path.join(os.path.normpath(_CHECKOUT), "CMakeLists.txt"))
         places = f"neither on PATH nor at {built}" if checkout else "not on PATH"
-        raise InputError(f"cannot find the program hearsay: it is {places}. Build or install it, or give its path with --hearsay PATH or "
-                         "HEARSAY=PATH")
+        raise InputError(f"cannot find the program hearsay: it is {places}. Build or install it, or give its path with --hearsay PATH "
+                         "(such as build/release/hearsay) or HEARSAY=PATH")
     return os.path.abspath(found)
 
 
