@@ -79,16 +79,18 @@ static json_t *waiting_of(const struct snapshot *s)
     const struct node_wait *w = &s->wait;
     const char *what = snapshot_wait(w->what);
     bool counts = w->what == NODE_WAITS_MEMBERS || w->what == NODE_WAITS_QUORUM;
-    bool named = w->what == NODE_WAITS_NEIGHBOUR;
+    bool neighbour = w->what == NODE_WAITS_NEIGHBOUR, others = w->what == NODE_WAITS_OTHERS;
     char id[SNAPSHOT_ID + 1];
     if (what == NULL)
         return json_null();
     snapshot_hex(id, w->id, WIRE_ID_BYTES);
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "for", what, "since_s",
+    bool named = neighbour || (others && name_of(s, id) != NULL);
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "for", what, "since_s",
                      uv_metrics_figure(w->since_s), "name",
                      named ? text_or_null(name_of(s, id)) : json_null(), "id",
                      named ? json_string(id) : json_null(), "round",
-                     named ? uv_metrics_whole(w->beat) : json_null(), "have",
+                     neighbour ? uv_metrics_whole(w->beat) : json_null(), "limit_s",
+                     others ? uv_metrics_figure(w->limit_s) : json_null(), "have",
                      counts ? uv_metrics_whole(w->have) : json_null(), "need",
                      counts ? uv_metrics_whole(w->need) : json_null());
 }

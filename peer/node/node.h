@@ -587,7 +587,9 @@ enum node_waits_for {
 struct node_wait
 {
     enum node_waits_for what;
-    uint8_t id[WIRE_ID_BYTES]; /* With NODE_WAITS_NEIGHBOUR: identity of the peer. */
+    /* With NODE_WAITS_NEIGHBOUR: identity of the peer. With NODE_WAITS_OTHERS: identity of the
+     * member that has not finished, or zeros if the wait is not for one member. */
+    uint8_t id[WIRE_ID_BYTES];
     /* With NODE_WAITS_NEIGHBOUR: step counter of the peer that is waited for. With a round
      * protocol: this peer's round, for which data of that peer are missing. */
     uint64_t beat;
@@ -597,6 +599,9 @@ struct node_wait
      * lost. */
     double since_s;
     double busy_s; /* Seconds since this peer's worker began its job. 0: no job runs. */
+    /* With NODE_WAITS_OTHERS: longest time, from the end of this peer's last job, after which it
+     * ends without the others, in seconds. Else 0. */
+    double limit_s;
 };
 /* Fills *w with what the node is waiting for now. */
 void node_wait(const struct node *n, struct node_wait *w);

@@ -98,12 +98,19 @@ static void test_waiting(void **state)
         w = waiting((enum node_waits_for)what);
         bool counts = what == NODE_WAITS_MEMBERS || what == NODE_WAITS_QUORUM;
         assert_true(json_is_string(json_object_get(w, "for")));
-        assert_int_equal(json_is_string(json_object_get(w, "id")), what == NODE_WAITS_NEIGHBOUR);
+        bool others = what == NODE_WAITS_OTHERS;
+        assert_int_equal(json_is_string(json_object_get(w, "id")),
+                         what == NODE_WAITS_NEIGHBOUR || others);
+        assert_int_equal(json_is_number(json_object_get(w, "limit_s")), others);
         assert_int_equal(json_is_integer(json_object_get(w, "need")), counts);
         if (counts)
             assert_int_equal(json_integer_value(json_object_get(w, "need")), 5);
         json_decref(w);
     }
+    memset(shot.wait.id, 0, sizeof shot.wait.id);
+    w = waiting(NODE_WAITS_OTHERS);
+    assert_true(json_is_null(json_object_get(w, "name")) && json_is_null(json_object_get(w, "id")));
+    json_decref(w);
     w = waiting(NODE_WAITS_NOTHING);
     assert_true(json_is_null(w));
     json_decref(w);

@@ -136,6 +136,34 @@ static void test_others(void **state)
     lone_close(w);
 }
 
+/* If the only other member dies during training, and its identity is the smaller one, the node is
+ * the half of the members that is no quorum. It waits for the other half, and names it and the
+ * limit. */
+static void test_dead_half(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, 3000);
+    w->run.final_drift = 1e-3;
+    w->config.patience_us = 100 * (int64_t)SECOND;
+    lone_open(w);
+    lone_run(w, 5 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    lone_disconnect(w, w->actor[0].link, false);
+    w->actor[0].answers = false;
+    while (lone_progress(w).phase != NODE_FINISHING || w->work_us != 0)
+        lone_run(w, LONE_STEP_US);
+    lone_run(w, 20 * SECOND);
+    struct node_wait wait = wait_of(w);
+    assert_int_equal(wait.what, NODE_WAITS_OTHERS);
+    assert_memory_equal(wait.id, w->actor[0].id, WIRE_ID_BYTES);
+    assert_true(wait.limit_s == 130 && wait.since_s < 25);
+    assert_int_equal(lone_said(w, "exactly half of the members are left, and peer-1 decides"), 1);
+    assert_int_equal(lone_said(w, "(--quorum-timeout + 30 s)"), 1);
+    while (!w->over)
+        lone_run(w, SECOND);
+    lone_close(w);
+}
+
 /* node_vertices() returns the vertices of the graph in order, and node_topology() its
  * specification. */
 static void test_graph(void **state)
@@ -157,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members), cmocka_unit_test(test_neighbour),
         cmocka_unit_test(test_job),     cmocka_unit_test(test_quorum),
-        cmocka_unit_test(test_others),  cmocka_unit_test(test_graph)};
+        cmocka_unit_test(test_others),  cmocka_unit_test(test_dead_half),
+        cmocka_unit_test(test_graph)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,28 @@ static void say_why(const struct phases *ph, const struct neighbour *b,
         snprintf(out, TELL_WHY, "the neighbour answers, but has sent nothing for the next round");
 }
 
+/* Prints for which member this peer waits after its own model is final, and for how long. */
+static void say_last(const struct phases *ph)
+{
+    const struct member *m = waits_last_member(ph);
+    int64_t now = ph->env->now_us, limit_us = waits_last_limit_us(ph);
+    double left_s = (double)(ph->idle_since_us + limit_us - now) * 1e-6;
+    if (m == NULL || left_s < 0)
+        return;
+    const char *name = m->record->name;
+    if (m->state != MEMBER_DEAD)
+        env_note(ph->env, NOTE_INFO,
+                 "waiting for %s, which has not finished: this peer ends without it in %.0f s",
+                 name, left_s);
+    else
+        env_note(ph->env, NOTE_WARNING,
+                 "waiting for %s, dead for %.0f s: exactly half of the members are left, and %s "
+                 "decides between equal halves; if it does not return, this peer ends in %.0f s "
+                 "(--quorum-timeout + %.0f s)",
+                 name, (double)(now - m->dead_at_us) * 1e-6, name, left_s,
+                 (double)SCHEDULE_STALL_US * 1e-6);
+}
+
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)
 {
     char why[TELL_WHY];
@@ -123,6 +145,8 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
                                   : "other peers must name this one in --bootstrap",
                  names);
         return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
+    } else if (ph->phase == NODE_FINISHING) {
+        say_last(ph);
     } else if (phases_writes(ph)) {
         env_note(ph->env, NOTE_WARNING,
                  "waiting for the disk: the checkpoint of round %llu is being written",

@@ -19,6 +19,33 @@ void waits_decided(struct waits *w, const struct schedule_decision *d, const uin
     w->beat = d->for_whom->beat;
 }
 
+const struct member *waits_last_member(const struct phases *ph)
+{
+    const struct members *all = ph->env->members;
+    const uint8_t *first = quorum_first(ph->quorum, all);
+    bool voter[WIRE_MEMBERS_MAX];
+    uint32_t n_voters = quorum_voters(ph->quorum, all, voter), n_present = 0;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        bool present = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+        bool works = m->record->state == RECORD_RUNNING || m->record->state == RECORD_TRAINED;
+        n_present += voter[i] && present;
+        if (present && works && m->counts && !m->refused
+            && !env_same_id(m->record->id, ph->env->config.id))
+            return m;
+    }
+    if (ph->prospect != CERTIFICATE_AWAITED || 2 * n_present != n_voters || first == NULL)
+        return NULL;
+    const struct member *m = members_find(all, first);
+    return m != NULL && m->state == MEMBER_DEAD ? m : NULL;
+}
+
+int64_t waits_last_limit_us(const struct phases *ph)
+{
+    bool awaited = ph->prospect == CERTIFICATE_AWAITED;
+    return SCHEDULE_STALL_US + (awaited ? ph->env->config.patience_us : 0);
+}
+
 static double seconds_since(const struct node *n, int64_t then_us)
 {
     return (double)(n->env.now_us - then_us) * 1e-6;
@@ -38,6 +65,20 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
     if (!begun && w->have < w->need)
         return NODE_WAITS_MEMBERS;
     return join_has_model(n->join) ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
+}
+
+/* Returns what this peer waits for after its model is final. */
+static enum node_waits_for finishing(const struct node *n, struct node_wait *w)
+{
+    if (job_is_running(n->job))
+        return NODE_WAITS_NOTHING;
+    if (final_model_state(n) == FINAL_MODEL_PENDING)
+        return NODE_WAITS_DISK;
+    const struct member *m = waits_last_member(n->phases);
+    if (m != NULL)
+        memcpy(w->id, m->record->id, sizeof w->id);
+    w->limit_s = (double)waits_last_limit_us(n->phases) * 1e-6;
+    return NODE_WAITS_OTHERS;
 }
 
 /* Returns what this peer waits for in training and in the consensus phase. While a job runs,
@@ -84,9 +125,7 @@ void node_wait(const struct node *n, struct node_wait *w)
         w->what = mixing(n, w);
         return;
     case NODE_FINISHING:
-        w->what = job_is_running(n->job)                        ? NODE_WAITS_NOTHING
-                  : final_model_state(n) == FINAL_MODEL_PENDING ? NODE_WAITS_DISK
-                                                                : NODE_WAITS_OTHERS;
+        w->what = finishing(n, w);
         return;
     case NODE_LEFT:
         return;

@@ -47,4 +47,15 @@ struct waits
  * decision names no neighbour. */
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id);
 
+struct member;
+struct phases;
+
+/* Returns the member for which this peer waits after its own model is final: a present member that
+ * has not ended its run. If there is none, exactly half of the voters are present, and this peer
+ * waits for the certificate: the absent voter with the smallest identity, without which half is no
+ * quorum. NULL: this peer waits for no single member. O(members^2). */
+const struct member *waits_last_member(const struct phases *ph);
+/* Returns how long this peer waits at most after its last job, in microseconds. */
+int64_t waits_last_limit_us(const struct phases *ph);
+
 #endif
