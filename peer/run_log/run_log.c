@@ -201,8 +201,11 @@ const char *run_log_save_model(struct run_log *d, const struct node *n)
     if (err < 0) {
         snprintf(d->why, sizeof d->why, "--out %.200s: %s", d->dir, strerror(-err));
     } else if (keeps_model(d, n)) {
-        note(d, NOTE_INFO,
-             "the final model of an earlier start is stored in %.200s, and is not replaced", path);
+        /* If this process has stored the model itself, there is nothing to report. */
+        if (!d->stored)
+            note(d, NOTE_INFO,
+                 "the final model of an earlier start is stored in %.200s, and is not replaced",
+                 path);
         err = 1;
     } else {
         disk_reservation_release(&d->reserve);
