@@ -78,6 +78,8 @@ check "  and that another address sends nothing" wait_until 60 grep -q "no sessi
 kill -TERM "$lost_pid"
 check "  it ends" finish "$lost_pid" 60
 check "  alone, and reports it" grep -q 'alone during the whole run' lost.err
+check "  with the addresses, and what to check" \
+    grep -q "no peer was reached at 127.0.0.1:$good, 127.0.0.1:$none.* (--bootstrap): check address, port and cluster key by hearsay probe" lost.err
 check "a peer that waits for a run reports a path that does not exist at once" eval \
     'bounded "$HEARSAY" peer --listen 127.0.0.1:0 --name typo --key ours.key --data mnist:no-such-dir --out typo \
         --bootstrap "127.0.0.1:$none" 2>typo.err; [ $? = 2 ] && grep -q "cannot read no-such-dir" typo.err'

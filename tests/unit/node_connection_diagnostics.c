@@ -195,7 +195,11 @@ static void test_alone_to_the_end(void **state)
         node_facts(w->node, &f);
         verdict_judge(&o, &f);
         assert_int_equal(f.lonely, named == 1);
-        assert_int_equal(strstr(o.text, "alone during the whole run") != NULL, named == 1);
+        assert_int_equal(strstr(o.text, "alone during the whole run: no peer was reached at "
+                                        "one:7100 (--bootstrap): check address, port and cluster "
+                                        "key by hearsay probe")
+                             != NULL,
+                         named == 1);
         assert_int_equal(o.kind == VERDICT_ALONE, named == 1);
         lone_close(w);
     }

@@ -158,8 +158,11 @@ static void test_one_half_and_one_alone(void **state)
     judged(&f, VERDICT_CONSENSUS, 0);
     f.without_first = true;
     struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
-    assert_non_null(
-        strstr(o.text, "exactly half of the members; the other half has the first member"));
+    assert_non_null(strstr(o.text, ", exactly half of the members, and without the member with the "
+                                   "smallest identity, which decides between equal halves"));
+    snprintf(f.first, sizeof f.first, "p1");
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, "and without p1, which decides between equal halves"));
     f.n_among = 5;
     judged(&f, VERDICT_CONSENSUS, 0);
     f = good;
@@ -283,6 +286,9 @@ static void test_ends_of_other_kinds(void **state)
     f.stopped = true;
     struct verdict o = judged(&f, VERDICT_STOPPED, 0);
     assert_string_equal(o.text, "stopped at round 120 of 400, no consensus claimed");
+    verdict_add_dead(&f, "p1");
+    o = judged(&f, VERDICT_STOPPED, 0);
+    assert_string_equal(o.text, "stopped at round 120 of 400, no consensus claimed; dead: p1");
     f.n_rounds = f.rounds_claimed = 0;
     o = judged(&f, VERDICT_STOPPED, 0);
     assert_string_equal(o.text, "stopped while it waited for a run");

@@ -44,6 +44,8 @@ static void count_member(const struct node *n, const struct member *m, const uin
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
+    if (first != NULL && env_same_id(r->id, first))
+        snprintf(f->first, sizeof f->first, "%s", r->name);
     f->n_failed += r->state == RECORD_FAILED && !self;
     if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
         f->without_first = false;
@@ -177,6 +179,10 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         .rounds_claimed = resume_is_waiting(n->resume) ? n->env.config.resume[0].beat : ph.round,
         .rounds_skipped = ph.skipped,
         .joined_round = ph.joined};
+    static_assert((int)CONNECTION_DIAGNOSTICS_NAMES <= (int)VERDICT_UNREACHED_MAX,
+                  "the list may be cut off");
+    if (f->lonely)
+        connection_diagnostics_names(n->sessions, f->unreached);
     const uint8_t *first = quorum_first(n->quorum, n->env.members);
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)

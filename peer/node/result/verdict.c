@@ -244,7 +244,8 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
     if (is_other_half(f))
-        say(o, ", exactly half of the members; the other half has the first member, which decides");
+        say(o, ", exactly half of the members, and without %s, which decides between equal halves",
+            f->first[0] != '\0' ? f->first : "the member with the smallest identity");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
     if (isfinite(f->distance))
@@ -271,6 +272,18 @@ static void say_joined(struct verdict *o, const struct verdict_facts *f)
         say(o, "; joined at round %llu", round);
 }
 
+/* Names the addresses that were never reached, and what the user can check. */
+static void say_unreached(struct verdict *o, const struct verdict_facts *f)
+{
+    if (f->unreached[0] == '\0')
+        say(o, "during the whole run: no peer of the bootstrap list was reached");
+    else
+        say(o,
+            "during the whole run: no peer was reached at %s (--bootstrap): check address, port "
+            "and cluster key by hearsay probe",
+            f->unreached);
+}
+
 static void say_rounds(struct verdict *o, const struct verdict_facts *f)
 {
     say_joined(o, f);
@@ -292,11 +305,14 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
                 (unsigned long long)f->n_rounds);
         return;
     case VERDICT_STOPPED:
-        if (f->n_rounds == 0)
+        if (f->n_rounds == 0) {
             say(o, "stopped while it waited for a run");
-        else
-            say(o, "stopped at round %llu of %llu, no consensus claimed",
-                (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+            return;
+        }
+        say(o, "stopped at round %llu of %llu, no consensus claimed",
+            (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+        if (f->presence == VERDICT_TOGETHER)
+            say_names(o, "; dead: ", f->dead, f->n_dead);
         return;
     case VERDICT_DIVERGED:
         say(o, "no consensus: the run diverged: %s",
@@ -310,7 +326,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         if (!f->lonely)
             say_left_over(o, f);
         else
-            say(o, "during the whole run: no peer of the bootstrap list was reached");
+            say_unreached(o, f);
         break;
     case VERDICT_NO_QUORUM:
         say(o, "no quorum: ");
@@ -348,6 +364,8 @@ void verdict_judge(struct verdict *o, const struct verdict_facts *f)
     *o = (struct verdict){.kind = kind_of(f)};
     o->exit_code = code_of(o->kind, f->failed);
     say_all(o, f);
-    if (f->lonely && (o->kind == VERDICT_STOPPED || o->kind == VERDICT_DIVERGED))
-        say(o, "; alone during the whole run: no peer of the bootstrap list was reached");
+    if (f->lonely && (o->kind == VERDICT_STOPPED || o->kind == VERDICT_DIVERGED)) {
+        say(o, "; alone ");
+        say_unreached(o, f);
+    }
 }

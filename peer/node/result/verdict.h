@@ -31,7 +31,8 @@
 #include <stdint.h>
 
 enum {
-    VERDICT_TEXT = 512,    /* Size of the sentence of a verdict, in bytes with the NUL. */
+    VERDICT_TEXT = 512,          /* Size of the sentence of a verdict, in bytes with the NUL. */
+    VERDICT_UNREACHED_MAX = 128, /* Size of the list of addresses, in bytes with the NUL. */
     VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
     VERDICT_WHY_MAX = 48   /* Size of the reason why a member is absent, in bytes with the NUL. */
 };
@@ -63,10 +64,12 @@ enum verdict_presence {
  * borrowed. */
 struct verdict_facts
 {
-    int failed;           /* Exit code of a failure that ended the process. 0: no failure. */
-    const char *failure;  /* The failure, as a clause. NULL: it has been reported already. */
-    bool stopped;         /* True: the user stopped the run. */
-    bool lonely;          /* True: a bootstrap list was given, and no other peer was ever met. */
+    int failed;          /* Exit code of a failure that ended the process. 0: no failure. */
+    const char *failure; /* The failure, as a clause. NULL: it has been reported already. */
+    bool stopped;        /* True: the user stopped the run. */
+    bool lonely;         /* True: a bootstrap list was given, and no other peer was ever met. */
+    /* With `lonely`: the addresses of the bootstrap list that were never reached. "": not known. */
+    char unreached[VERDICT_UNREACHED_MAX];
     const char *diverged; /* How training diverged, as a clause. "" or NULL: it did not. */
     bool infinite;        /* True: the last training loss is not finite. */
     /* Why the model is no better than guessing, as a clause. "" or NULL: it is better. For several
@@ -86,7 +89,8 @@ struct verdict_facts
     /* True: the member with the smallest identity, of those present at the beginning, did not end
      * the run with this peer. */
     bool without_first;
-    double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
+    char first[WIRE_NAME_MAX + 1]; /* Name of that member. "": it is not known. */
+    double quorum;                 /* Share of n_begun that must have ended together, in [0, 1]. */
     /* With VERDICT_TOGETHER: number of dead members. Otherwise: number of other members that are not
      * known to have finished. */
     uint32_t n_dead;
