@@ -6,7 +6,8 @@
 #include "peer/cmd/cmd.h"
 #include "peer/run_log/monitor.h"
 
-/* Checks that enough ports follow the port of --metrics for n peers, and prints the first address.
+/* Checks that enough ports follow the port of --metrics for n peers and that this process can listen
+ * on them, and prints the first address.
  * Returns CMD_OK, also if --metrics is not given, or CMD_USAGE after a message on stderr. */
 int cmd_metrics_ports_check(const struct options *o, uint32_t n);
 /* Writes the --metrics address of peer i to `out`, and returns `out`. cmd_metrics_ports_check()

@@ -4,7 +4,9 @@
 
 #include "peer/http/snapshot_graph.h"
 #include "peer/secure/hash.h"
+#include "peer/uv/accept.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <netdb.h>
@@ -49,6 +51,23 @@ static int look_up(const char *given, struct sockaddr_storage *out, socklen_t *n
     return 0;
 }
 
+int diary_monitor_try(const char *given, char error[DIARY_MONITOR_ERROR])
+{
+    struct sockaddr_storage a;
+    union uv_address address = {0};
+    socklen_t n;
+    int err = look_up(given, &a, &n, error);
+    if (err < 0)
+        return err;
+    assert(n <= sizeof address);
+    memcpy(&address, &a, n);
+    err = uv_accept_try(&address);
+    if (err < 0)
+        snprintf(error, DIARY_MONITOR_ERROR, "--metrics: cannot listen on %.80s: %s", given,
+                 uv_strerror(err));
+    return err;
+}
+
 /* Adds the host names under which operators may reach this peer: those in the options, and the
  * machine's host name. */
 static void add_hosts(struct hosts *h, const char *given, const struct node_config *c)
@@ -84,7 +103,8 @@ int diary_monitor_open(struct diary_monitor *m, const char *given, const struct 
     add_hosts(&hosts, given, c);
     err = server_open(&m->server, (const struct sockaddr *)&a, n, &hosts, why);
     if (err < 0) {
-        snprintf(error, DIARY_MONITOR_ERROR, "--metrics: cannot listen on %.80s: %s", given, why);
+        snprintf(error, DIARY_MONITOR_ERROR, "--metrics: cannot listen on %.80s: %s%s", given, why,
+                 err == -EADDRINUSE ? "; choose a free port with --metrics" : "");
         return err;
     }
     uv_resolve_host((const struct sockaddr *)&a, host);

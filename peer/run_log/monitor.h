@@ -46,6 +46,9 @@ struct diary_monitor
 __attribute__((warn_unused_result)) int diary_monitor_split(const char *given,
                                                             char host[UV_RESOLVE_HOST_MAX + 1],
                                                             uint16_t *port);
+/* Checks whether this process can serve the page at `given` (--metrics) now. Returns 0, or a
+ * negative errno such as -EADDRINUSE with a message. */
+int diary_monitor_try(const char *given, char error[DIARY_MONITOR_ERROR]);
 
 /* Starts the HTTP server at the address `given`, for the peer with this run log and configuration,
  * and reports the address with a note. `given` NULL: --metrics is not given, and no server starts.

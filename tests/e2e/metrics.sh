@@ -158,6 +158,12 @@ compose=$(command -v docker-compose) && check "compose.yml with its profile is v
 start local "$HEARSAY" local --peers 2 --model logreg --rounds 100000000 --metrics "${port[4]}" --out local
 check "local: peer-0 has the port that was given" wait_until 60 says "http://127.0.0.1:${port[4]}/readyz" 200 training
 check "  and peer-1 the next" wait_until 60 says "http://127.0.0.1:$((port[4] + 1))/metrics" 200 'name="peer-1"'
+# A second run whose ports are partly in use announces no page, which would be the page of the first run.
+bounded "$HEARSAY" local --peers 2 --model logreg --rounds 20 --metrics "$((port[4] + 1))" >second.out 2>second.err
+code=$?
+check "local: a port in use is refused: $(head -n 1 second.err)" eval '[ "$code" = 2 ] &&
+    grep -qE "cannot listen on 127.0.0.1:$((port[4] + 1)): .*in use.* \(port of peer-0 of 2\); try --metrics 127.0.0.1:[0-9]+$" second.err'
+check "  before a page is announced" eval '! grep -q "a live page" second.err'
 kill -TERM "$started"
 finish "$started" 60
 e2e_end
