@@ -96,9 +96,13 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
+/* Number of rounds from one evaluation to the next. 0: only the final model is evaluated. */
+static uint64_t evaluate_every;
+
 static void patient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
+    c->evaluate_every = evaluate_every;
     c->patience_us = 60 * (int64_t)SECOND;
 }
 
@@ -193,6 +197,31 @@ static void test_all_are_killed(void **state)
             if (given == NULL || seed == strtoull(given, NULL, 10))
                 one_seed(&plans[i], seed);
         }
+}
+
+/* A peer that resumes from a checkpoint reports the last accuracy with the round of the evaluated
+ * model. */
+static void test_accuracy_keeps_its_round(void **state)
+{
+    static const struct plan plan = {.n = 3, .topology = "ring", .compress = "none"};
+    struct rng rng = rng_stream(rng_key(1, RNG_TEST, 3, 18));
+    struct rig r;
+    (void)state;
+    evaluate_every = 20;
+    rig_plan(&r, &plan, 10 * ROUNDS);
+    while (rig_progress(&r, 0).accuracy_round == 0)
+        run_until(&r, sim_now_us(r.world) + SECOND);
+    uint64_t round = rig_progress(&r, 0).round, evaluated = rig_progress(&r, 0).accuracy_round;
+    while (r.world->peers[0].checkpoints.slot[0].beat <= round)
+        run_until(&r, sim_now_us(r.world) + SECOND / 10);
+    kill_all(&r, &rng);
+    while (rig_progress(&r, 0).phase != NODE_TRAINING)
+        run_until(&r, sim_now_us(r.world) + 1000);
+    struct node_progress p = rig_progress(&r, 0);
+    assert_true(isfinite(p.accuracy) && p.accuracy_samples > 0);
+    assert_in_range(p.accuracy_round, evaluated, p.round);
+    evaluate_every = 0;
+    rig_close(&r);
 }
 
 /* All peers are killed. Peer 0 returns with its only checkpoint, peer 1 without one, and peer 2 not at
@@ -421,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_killed),
+        cmocka_unit_test(test_accuracy_keeps_its_round),
         cmocka_unit_test(test_checkpoint_without_use),
         cmocka_unit_test(test_all_are_told_to_end),
         cmocka_unit_test(test_told_to_end_while_coming_back),

@@ -634,6 +634,15 @@ void job_state(struct job *j, struct state *s)
     state_u64(s, &p->steps_done);
     if (j->workshop->run.trigger > 0)
         state_u64(s, &p->empty_deltas);
+    /* Checkpoints of older versions do not tell which model was evaluated. A figure without its
+     * round is not shown. */
+    if (state_has(s, "evaluation")) {
+        state_section(s, "evaluation");
+        state_u64(s, &p->accuracy_round);
+        state_u64(s, &p->accuracy_samples);
+    } else {
+        p->accuracy = p->test_loss = (double)NAN;
+    }
 }
 
 bool job_is_running(const struct job *j)
