@@ -379,6 +379,37 @@ static const char *other_case(const struct schema_names *header, const char *nam
     return NULL;
 }
 
+/* Names the place of column i of the schema by its neighbours, if the header has them. Used if only
+ * the tags of the names are known. */
+static void append_place(const struct match *m, size_t i)
+{
+    size_t before = i > 0 ? find(m, i - 1) : NOT_THERE;
+    size_t after = i + 1 < m->s->n ? find(m, i + 1) : NOT_THERE;
+    if (before != NOT_THERE)
+        append(m->why, SCHEMA_WHY_MAX, "after %s, ",
+               quote_string(schema_name(m->header, before)).text);
+    if (after != NOT_THERE)
+        append(m->why, SCHEMA_WHY_MAX, "before %s, ",
+               quote_string(schema_name(m->header, after)).text);
+}
+
+/* Lists the columns of the header that the run does not have. One of them may be the missing column
+ * under another name. */
+static void append_others(const struct match *m)
+{
+    const char *before = "; not in the run: ";
+    for (size_t i = 0; i < m->header->n; i++) {
+        bool used = false;
+        for (size_t k = 0; k <= m->s->n && !used; k++)
+            used = (k < m->s->n || m->s->has_label) && find(m, k) == i;
+        if (used)
+            continue;
+        append(m->why, SCHEMA_WHY_MAX, "%s%s", before,
+               quote_string(schema_name(m->header, i)).text);
+        before = ", ";
+    }
+}
+
 /* Writes the error message for a header that lacks column i of the schema. The message lists the
  * names of the header and of the schema. */
 static int refuse_missing(const struct match *m, size_t i)
@@ -395,13 +426,19 @@ static int refuse_missing(const struct match *m, size_t i)
         append(why, SCHEMA_WHY_MAX, ", expected ");
         schema_names_list(&s->names, NULL, s->names.n, why, SCHEMA_WHY_MAX);
     } else {
-        append(why, SCHEMA_WHY_MAX, "found ");
+        bool tagged = s->tags[0] != '\0';
+        if (tagged && i < s->n) {
+            append(why, SCHEMA_WHY_MAX, "no column %zu of the run (", i + 1);
+            append_place(m, i);
+            append(why, SCHEMA_WHY_MAX, "known only by a hash of its name)");
+        } else if (tagged) {
+            append(why, SCHEMA_WHY_MAX, "no label column of the run");
+        }
+        if (tagged)
+            append_others(m);
+        append(why, SCHEMA_WHY_MAX, tagged ? "; found " : "found ");
         schema_names_list(m->header, NULL, m->header->n, why, SCHEMA_WHY_MAX);
-        if (s->tags[0] != '\0' && i < s->n)
-            append(why, SCHEMA_WHY_MAX, ", expected another name for column %zu of the run", i + 1);
-        else if (s->tags[0] != '\0')
-            append(why, SCHEMA_WHY_MAX, ", expected the run's label column in addition");
-        else
+        if (!tagged)
             append(why, SCHEMA_WHY_MAX,
                    ", expected different names or another order (the run has only a hash of the "
                    "names)");

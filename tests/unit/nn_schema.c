@@ -168,8 +168,15 @@ static void test_tags_of_a_kind_match_columns(void **state)
     data_close(&d);
     put("own", "y,b,c,d\n0,10,100,1\n1,20,300,2\n");
     assert_int_equal(open_as(&d, "own", "", (struct data_request){.kind = kind}), -EINVAL);
-    assert_non_null(strstr(error, "line 1: found \"y\", \"b\", \"c\", \"d\", expected another name "
-                                  "for column 1 of the run"));
+    assert_non_null(strstr(error,
+                           "line 1: no column 1 of the run (before \"b\", known only by a hash "
+                           "of its name); not in the run: \"d\"; found \"y\", \"b\", \"c\", "
+                           "\"d\""));
+    put("own", "y,a,c\n0,10,100\n1,20,300\n");
+    assert_int_equal(open_as(&d, "own", "", (struct data_request){.kind = kind}), -EINVAL);
+    assert_non_null(strstr(error,
+                           "line 1: no column 2 of the run (after \"a\", before \"c\", known "
+                           "only by a hash of its name); found \"y\", \"a\", \"c\""));
     put("own", "y,b,c,a\n0,10,100,1\n1,20,300,2\n");
     assert_int_equal(open_as(&d, "own", ",label=b", (struct data_request){.kind = kind}), -EINVAL);
     put("own", "1,10,100,0\n2,20,300,1\n");
