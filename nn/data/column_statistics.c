@@ -129,7 +129,11 @@ static bool labels_differ(const struct column_statistics *a, const struct column
         snprintf(why, COLUMN_STATISTICS_WHY_MAX,
                  "labels: found %" PRIu32 " label names, expected %" PRIu32
                  "%s: every file must have all label names of the run",
-                 a->n_classes, b->n_classes, a->n_classes == b->n_classes ? " others" : "");
+                 a->n_classes, b->n_classes,
+                 a->n_classes == b->n_classes
+                     ? ", of which at least one is spelt differently (members send only a hash of "
+                       "their label names, so compare the files)"
+                     : "");
         return true;
     }
     return false;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 enum {
+    NAMES_SHOWN = 96, /* Size of the list of label names in a message, in bytes with the NUL. */
     LABEL_MAX = DATA_CLASSES_MAX /* Largest label that is a whole number. The smallest is -1. */
 };
 
@@ -284,14 +285,21 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     int err = hash_names(l, &hash);
     if (err < 0 || (hash == l->hash && l->n_names == l->n_classes))
         return err;
-    const char *first = l->n_names ? l->name[0] : "";
-    const char *last = l->n_names ? l->name[l->n_names - 1] : "";
+    char list[NAMES_SHOWN] = "";
+    uint32_t n_shown = 0;
+    for (size_t at = 0; n_shown < l->n_names; n_shown++) {
+        struct quote q = quote_string(l->name[n_shown]);
+        if (at + strlen(q.text) + 2 >= sizeof list)
+            break;
+        at +=
+            (size_t)snprintf(list + at, sizeof list - at, "%s%s", n_shown > 0 ? ", " : "", q.text);
+    }
     snprintf(why, LABELS_WHY_MAX,
-             "found %" PRIu32 " label name%s from %s to %s, expected exactly the %" PRIu32
+             "found %" PRIu32 " label name%s (%s%s), expected exactly the %" PRIu32
              " names that the run started with: every file must have all of them (the run stores "
              "only their hash)",
-             l->n_names, number_plural(l->n_names), quote_string(first).text,
-             quote_string(last).text, l->n_classes);
+             l->n_names, number_plural(l->n_names), list, n_shown < l->n_names ? ", ..." : "",
+             l->n_classes);
     return -EINVAL;
 }
 

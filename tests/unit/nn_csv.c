@@ -142,13 +142,14 @@ static void test_names(void **state)
     assert_string_equal(test.kind, train.kind);
     dataset_close(&test);
     rows_refuse(&csv, r, "5,c\n6,b\n",
-                "f0: labels: found 2 label names from \"b\" to \"c\", expected exactly the 3 names "
+                "f0: labels: found 2 label names (\"b\", \"c\"), expected exactly the 3 names "
                 "that the run "
                 "started with: every file must have all of them (the run stores only their hash)");
-    rows_refuse(&csv, r, "5,c\n6,b\n7,d",
-                "f0: labels: found 3 label names from \"b\" to \"d\", expected exactly the 3 names "
-                "that the run "
-                "started with: every file must have all of them (the run stores only their hash)");
+    rows_refuse(
+        &csv, r, "5,c\n6,b\n7,d",
+        "f0: labels: found 3 label names (\"b\", \"c\", \"d\"), expected exactly the 3 names "
+        "that the run "
+        "started with: every file must have all of them (the run stores only their hash)");
     r.names = train.names;
     test = rows_take(&csv, r, "5,c\n6,b\n");
     assert_string_equal(test.kind, train.kind);
