@@ -857,6 +857,36 @@ static void test_votes_again_after_a_full_disk(void **state)
     close_world(&w);
 }
 
+/* A peer whose model is within the target cannot store its vote. The coordinator must wait for it as
+ * for a member that does not answer: a disk that has room again in time leads to a certificate of
+ * all, and a disk that stays full delays the end by FINISH_ANSWERS_US. A peer that has ended outside
+ * the target is not awaited. */
+static void test_waits_for_a_member_with_a_full_disk(void **state)
+{
+    (void)state;
+    for (int stays = 0; stays < 2; stays++)
+        for (int within = 0; within < 2; within++) {
+            struct world w;
+            open_mixing(&w, 2);
+            for (uint32_t i = 2; i < 5; i++)
+                freeze(&w, i, i < 4 || within);
+            w.peer[4].full = true;
+            coordinate(&w, 1);
+            assert_int_equal(finish_ballots(w.peer[0].finish), 1);
+            assert_true((finish_certificate(w.peer[0].finish) == NULL) == (within == 1));
+            w.peer[4].full = stays;
+            coordinate(&w, FINISH_TAKEOVER_US);
+            assert_true((finish_certificate(w.peer[0].finish) == NULL) == (within && stays));
+            while (w.now_us < FINISH_ANSWERS_US)
+                coordinate(&w, FINISH_TAKEOVER_US);
+            coordinate(&w, FINISH_TAKEOVER_US);
+            const struct finish_proposal *p = finish_certificate(w.peer[0].finish);
+            assert_non_null(p);
+            assert_int_equal(n_within(p), within && !stays ? 5 : 4);
+            close_world(&w);
+        }
+}
+
 /* A peer that cannot store or read its promise (its stored ballot and proposal) must send no ASK
  * message. Its answers to ASK messages must contain no vote for a ballot. */
 static void test_lost_promise_takes_the_vote(void **state)
@@ -879,7 +909,8 @@ static void test_lost_promise_takes_the_vote(void **state)
         update(&w, 0);
         assert_int_equal(w.n_queue, 0);
         assert_int_equal(finish_has_promised(w.peer[0].finish), read);
-        w.now_us += FINISH_TAKEOVER_US;
+        /* A peer that cannot store its promise is awaited, because its disk may have room again. */
+        w.now_us += read ? FINISH_TAKEOVER_US : FINISH_ANSWERS_US + 1;
         update(&w, 1);
         while (w.n_queue > 0)
             deliver(&w);
@@ -978,6 +1009,7 @@ int main(void)
         cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),
         cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_votes_again_after_a_full_disk),
+        cmocka_unit_test(test_waits_for_a_member_with_a_full_disk),
         cmocka_unit_test(test_lost_promise_takes_the_vote),
         cmocka_unit_test(test_certificate_does_not_cover_a_later_process),
         cmocka_unit_test(test_bad_proposals_are_refused),

@@ -439,6 +439,59 @@ static void test_killed_after_acceptance(void **state)
     }
 }
 
+/* Number of votes with a proposal that each peer still refuses to store, and number of messages that
+ * it has printed about its votes. */
+static uint32_t n_refusals[3], n_vote_notes[3];
+
+static bool refuse_acceptance(void *self, const uint8_t *bytes, size_t n)
+{
+    struct kept_promise *k = self;
+    uint32_t peer = (uint32_t)(k - kept_promise);
+    if (n > FINISH_PROMISE_HEAD && n_refusals[peer] > 0) {
+        n_refusals[peer]--;
+        return false;
+    }
+    return k->keep(k->self, bytes, n);
+}
+
+static void refuse_acceptances(void *self, uint32_t peer, struct node_config *c)
+{
+    count_promises(self, peer, c);
+    c->keep_promise = refuse_acceptance;
+}
+
+static void count_vote_notes(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self;
+    n_vote_notes[peer] += strstr(note->text, "the vote of this peer") != NULL;
+}
+
+/* The disk of one of two peers has room for a promise, but not for an acceptance, in several ballots.
+ * The peer prints one warning and, when its acceptance is stored, one message. */
+static void test_vote_notes_do_not_alternate(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct rig r;
+        rig_prepare(&r, 2, "complete");
+        r.config.run.quorum = 1;
+        r.config.configure = refuse_acceptances;
+        r.config.note = count_vote_notes;
+        for (uint32_t i = 0; i < 2; i++) {
+            n_refusals[i] = i == k ? 4 : 0;
+            n_vote_notes[i] = 0;
+        }
+        rig_open(&r);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 2; i++) {
+            check(&r, i, VERDICT_CONSENSUS, 2, 2, "");
+            assert_int_equal(n_refusals[i], 0);
+            assert_int_equal(n_vote_notes[i], i == k ? 2 : 0);
+        }
+        rig_close(&r);
+    }
+}
+
 static bool promise_lost;
 
 static void lose_promise(void *self, uint32_t peer, struct node_config *c)
@@ -817,6 +870,7 @@ int main(void)
         cmocka_unit_test(test_losing_a_member_at_the_end),
         cmocka_unit_test(test_coming_back),
         cmocka_unit_test(test_killed_after_acceptance),
+        cmocka_unit_test(test_vote_notes_do_not_alternate),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),

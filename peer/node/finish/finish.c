@@ -434,7 +434,9 @@ static uint8_t add_mixing(struct finish *f)
 }
 
 /* Adds this peer to its answer to the wave. Returns whether this peer has promised the ballot (ASK)
- * or accepted the proposal (PROPOSE). If that cannot be stored, the acceptor does not change. */
+ * or accepted the proposal (PROPOSE). If that cannot be stored, the acceptor does not change. If the
+ * peer could have reported its model otherwise, it is left out of its own answer: the coordinator
+ * then waits for it as for a member that has not answered (FINISH_ANSWERS_US). */
 static bool add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -463,6 +465,9 @@ static bool add_self(struct finish *f, const struct wire_finish *m)
     }
     bool votes = (flags & FLAG_VOTES) != 0;
     w->promised = f->acceptor.promised;
+    w->n_members = 0;
+    if (reports && !votes)
+        return false;
     /* A later process must know that the model was reported, so the promise is stored first. */
     if (reports && votes) {
         flags |= FLAG_WITHIN;

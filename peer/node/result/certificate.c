@@ -36,7 +36,9 @@ struct run_certificate
     int64_t wake_us;  /* Node time of the next call of certificate_update(). */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
-    bool vote_failed; /* True: the last attempt to store this peer's vote failed. */
+    /* Size in bytes of the vote of this peer that could not be stored. The warning about it has been
+     * printed. 0: all votes are stored. */
+    size_t n_unstored;
 };
 
 struct run_certificate *certificate_open(void)
@@ -166,14 +168,19 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
     const struct node_config *c = &node->env.config;
     bool kept = c->keep_promise == NULL || c->keep_promise(c->keep_promise_self, bytes, n);
     struct run_certificate *run = node->certificate;
-    if (!kept && !run->vote_failed)
+    if (!kept && run->n_unstored == 0)
         env_note(&node->env, NOTE_WARNING,
                  "the vote of this peer on the end of the run could not be written to its disk: "
                  "this peer votes as soon as its disk can be written");
-    else if (kept && run->vote_failed)
+    /* A vote with a proposal is larger than one without. If only the smaller vote can be stored, the
+     * disk is still full. */
+    if (!kept) {
+        run->n_unstored = run->n_unstored > n ? run->n_unstored : n;
+    } else if (run->n_unstored > 0 && n >= run->n_unstored) {
         env_note(&node->env, NOTE_INFO,
                  "the vote of this peer is written: this peer takes part in votes again");
-    run->vote_failed = !kept;
+        run->n_unstored = 0;
+    }
     return kept;
 }
 
