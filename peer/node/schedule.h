@@ -187,7 +187,9 @@ struct schedule_view
      * useless. */
     bool diverged;
     bool away; /* True: as far as this peer knows, the run ended without it. */
-    /* True: this peer claims consensus, and a live member has not reported yet how it ended. */
+    /* True: this peer claims consensus, and a live member has not reported yet how it ended. Also
+     * true if this process restarted with the certificate, and has not yet met all members that may
+     * need it (phases.c). */
     bool ends_pending;
     /* True: this peer waits for the certificate of the run, the evidence of its success. */
     bool certificate_awaited;

@@ -22,6 +22,13 @@ static void impatient(void *self, uint32_t peer, struct node_config *c)
     c->worker_limit_us = 2 * SECOND;
 }
 
+static void patient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 600 * (int64_t)SECOND;
+    c->worker_limit_us = 2 * SECOND;
+}
+
 /* Prepares a run that trains for 30 s over simulated TCP sessions. */
 static void rig_prepare(struct rig *r, uint32_t n, const char *topology)
 {
@@ -439,6 +446,105 @@ static void test_killed_after_acceptance(void **state)
     }
 }
 
+/* Returns the first peer from `from` on that knows the certificate of the run, or n if none does. */
+static uint32_t first_with_certificate(const struct rig *r, uint32_t from, uint32_t n)
+{
+    uint32_t i = from;
+    while (i < n && certificate_known(sim_node(r->world, i)) == NULL)
+        i++;
+    return i;
+}
+
+/* As patient(), but processes know no members at their start, and find each other by names. */
+static void by_name(void *self, uint32_t peer, struct node_config *c)
+{
+    static const char *const names[] = {"all"};
+    patient(self, peer, c);
+    c->n_known = 0;
+    c->bootstrap = names;
+    c->n_bootstrap = 1;
+}
+
+static uint32_t resolve_all(void *self, uint32_t peer, const char *name,
+                            const char *address[NODE_SEEDS_MAX])
+{
+    (void)self, (void)peer, (void)name;
+    address[0] = "peer-0:1";
+    address[1] = "peer-1:1";
+    address[2] = "peer-2:1";
+    return 3;
+}
+
+/* As check(), but the names of dead members may be unknown. */
+static void check_consensus(const struct rig *r, uint32_t peer, uint32_t n_among,
+                            uint32_t n_members)
+{
+    struct verdict_facts f;
+    struct verdict o = ended(r, peer, &f);
+    if (o.kind != VERDICT_CONSENSUS || f.n_among != n_among || f.n_members != n_members)
+        fail_msg("peer-%u: '%s', expected consensus of %u of %u", peer, o.text, n_among, n_members);
+}
+
+/* The coordinator is killed after it has stored the certificate, and before any other peer has
+ * received it. Its next process must not end before the other peers have the certificate, because
+ * no other process has it. After the end, when no other process is left, a further process must end
+ * in the time after which an unreachable member counts as dead. `dead`: peer 0 is killed before the
+ * certificate, and its refused dials must not count against the coordinator. */
+static void check_only_one_with_certificate(uint32_t n, int64_t checkpoint_us, int64_t away_us,
+                                            bool dead)
+{
+    struct rig r;
+    uint32_t k;
+    rig_prepare(&r, n, "ring");
+    r.config.latency_us = 300 * 1000;
+    r.config.run.policy = RUN_ASYNC;
+    r.config.run.quorum = 0.5;
+    r.config.checkpoint_us = checkpoint_us;
+    r.config.configure = by_name;
+    r.config.resolve = resolve_all;
+    r.config.run.min_peers = n;
+    rig_open(&r);
+    while (dead && certificate_model(sim_node(r.world, 0)) == CERTIFICATE_MIXING
+           && sim_step(r.world))
+        ;
+    if (dead)
+        sim_kill(r.world, 0);
+    do
+        k = first_with_certificate(&r, dead, n);
+    while (k == n && sim_step(r.world));
+    assert_true(k < n);
+    /* The messages with the certificate are lost with the sessions. */
+    for (uint32_t i = dead; i < n; i++)
+        if (i != k)
+            sim_reset(r.world, k, i, 0, 0);
+    sim_kill(r.world, k);
+    run_until(&r, sim_now_us(r.world) + away_us);
+    for (uint32_t i = dead; i < n; i++)
+        assert_true(i == k || certificate_known(sim_node(r.world, i)) == NULL);
+    assert_int_equal(sim_restart(r.world, k), 0);
+    run_until(&r, sim_now_us(r.world) + 60 * (int64_t)SECOND);
+    for (uint32_t i = dead; i < n; i++)
+        check_consensus(&r, i, n - dead, n);
+    sim_kill(r.world, k);
+    assert_int_equal(sim_restart(r.world, k), 0);
+    run_until(&r, sim_now_us(r.world) + 15 * (int64_t)SECOND);
+    check_consensus(&r, k, n - dead, n);
+    rig_close(&r);
+}
+
+static void test_only_one_with_certificate(void **state)
+{
+    (void)state;
+    for (int checkpoints = 0; checkpoints < 2; checkpoints++)
+        for (int64_t away_us = SECOND / 10; away_us < 9 * SECOND; away_us += 2 * SECOND) {
+            check_only_one_with_certificate(2, checkpoints * SECOND, away_us, false);
+            /* With three peers, the other two have a quorum and decide soon. */
+            if (away_us < SECOND)
+                check_only_one_with_certificate(3, checkpoints * SECOND, away_us, false);
+            check_only_one_with_certificate(3, checkpoints * SECOND, away_us, true);
+        }
+}
+
 /* Number of votes with a proposal that each peer still refuses to store, and number of messages that
  * it has printed about its votes. */
 static uint32_t n_refusals[3], n_vote_notes[3];
@@ -575,13 +681,6 @@ static void test_stuck(void **state)
             assert_true(f.n_among == 3 && f.n_members == 4 && f.n_dead == 0);
     }
     rig_close(&r);
-}
-
-static void patient(void *self, uint32_t peer, struct node_config *c)
-{
-    (void)self, (void)peer;
-    c->patience_us = 600 * (int64_t)SECOND;
-    c->worker_limit_us = 2 * SECOND;
 }
 
 /* Peer 2 was away while the others finished and left. Within `within_us` of its return, it must end
@@ -870,6 +969,7 @@ int main(void)
         cmocka_unit_test(test_losing_a_member_at_the_end),
         cmocka_unit_test(test_coming_back),
         cmocka_unit_test(test_killed_after_acceptance),
+        cmocka_unit_test(test_only_one_with_certificate),
         cmocka_unit_test(test_vote_notes_do_not_alternate),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_away_and_told),

@@ -358,6 +358,11 @@ bool member_counts_end(const struct env *v)
     return members_tally(v->members)->n_working > 0;
 }
 
+bool member_counts_there(const struct env *v)
+{
+    return members_tally(v->members)->n_there > 0;
+}
+
 bool member_counts_hang(const struct env *v)
 {
     return members_tally(v->members)->n_hung > 0;

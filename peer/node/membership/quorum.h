@@ -129,6 +129,8 @@ bool member_counts_ended(const struct env *v);
  * that is not stalled. Such a member will either report the end of its run or die. If the member
  * has restarted, it needs a model from another member. */
 bool member_counts_end(const struct env *v);
+/* Returns whether another member is alive or suspect, and has not ended its run. */
+bool member_counts_there(const struct env *v);
 /* Returns whether another member has a stalled worker, and is neither dead nor has left. */
 bool member_counts_hang(const struct env *v);
 /* Returns whether at least one other member has ended its run, and each of the remaining members

@@ -210,6 +210,11 @@ static struct finish *protocol(struct node *n)
                  "the stored vote of this peer on the end of the run cannot be read: this peer "
                  "does not vote");
     n->certificate->attempt = finish_attempt(n->certificate->finish);
+    /* The sessions that exist already are new to the protocol. A decision that an earlier process of
+     * this peer has stored is sent on them. */
+    for (size_t i = 0; i < sessions_slots(n->sessions); i++)
+        if (link_open(sessions_at(n->sessions, i)))
+            finish_link_up(n->certificate->finish, sessions_at(n->sessions, i)->number);
     return n->certificate->finish;
 }
 

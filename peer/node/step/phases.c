@@ -3,6 +3,7 @@
 #include "peer/node/step/phases.h"
 
 #include "nn/math/state.h"
+#include "peer/node/finish/finish.h"
 #include "peer/node/mark.h"
 #include "peer/node/membership/quorum.h"
 #include "peer/node/step/phases_state.h"
@@ -595,6 +596,48 @@ bool phases_writes(const struct phases *ph)
     return ph->phase == NODE_TRAINING && checkpoint_blocks(ph->checkpoint, &v);
 }
 
+/* Returns whether the certificate names a member that is missing in the member table. Dead and
+ * failed members do not count. O(members log members). */
+static bool names_unknown_member(const struct phases *ph)
+{
+    uint32_t n_named = 0, n_known = 0;
+    for (uint32_t i = 0; i < ph->certificate->n; i++)
+        n_named += ph->certificate->member[i].status < FINISH_FAILED;
+    for (size_t i = 0; i < members_count(ph->env->members); i++) {
+        const struct record *r = members_at(ph->env->members, i)->record;
+        n_known += finish_status_of(ph->certificate, r->id) < FINISH_FAILED;
+    }
+    return n_known < n_named;
+}
+
+/* Returns whether a session with a peer is so new that it may be a duplicate. The other end ignores
+ * messages on a duplicate. */
+static bool has_new_session(const struct phases *ph)
+{
+    for (size_t i = 0; i < sessions_slots(ph->sessions); i++) {
+        const struct link *l = sessions_at(ph->sessions, i);
+        if (link_open(l) && ph->env->now_us - l->up_us < CALLBACK_US)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether this process restarted with its final model and the certificate, and may have to
+ * give the certificate to other members: its earlier process may have ended before it sent the
+ * certificate to any of them. The member table is then older than the end of the run, or empty. A
+ * record that says that a member has ended arrives over a session, on which the certificate is sent,
+ * too. This peer waits for such a record from each live member. For members that are missing in the
+ * table it waits as long as until an unreachable member counts as dead. */
+static bool owes_certificate(const struct phases *ph)
+{
+    if (!ph->final || ph->taken || ph->certificate == NULL)
+        return false;
+    int64_t idle_us = ph->env->now_us - ph->idle_since_us;
+    bool unknown = idle_us <= SILENT_US + SUSPECT_US && names_unknown_member(ph);
+    MARK("phases: restarted with the certificate");
+    return member_counts_there(ph->env) || unknown || has_new_session(ph);
+}
+
 static struct schedule_view see(struct phases *ph, bool diverged)
 {
     const struct run *run = &ph->workshop->run;
@@ -632,6 +675,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     /* Only a peer that claims consensus needs to know how the other members ended. */
     if (ph->phase == NODE_FINISHING && phases_own_distance(ph) <= run->final_drift)
         v.ends_pending = member_counts_end(ph->env);
+    if (ph->phase == NODE_FINISHING)
+        v.ends_pending |= owes_certificate(ph);
     v.certificate_awaited = ph->prospect == CERTIFICATE_AWAITED;
     v.may_recover = may_recover(ph);
     return v;
