@@ -277,8 +277,6 @@ void failure_detector_lost(struct sessions *s, const struct link *l)
     assert(!l->used && l->role == LINK_PEER);
     if (sessions_any(s))
         return;
-    /* Dials that were refused during a session say nothing about the member that is missing now. */
-    s->n_refused = 0;
     MARK_IF(stood, "failure_detector: all sessions lost in a pause");
     MARK_IF(!stood && l->mute, "failure_detector: all sessions lost in a cut");
     s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
