@@ -69,7 +69,7 @@ sees()
     # peer/node/collectives may use all modules of the node, but none of them may use peer/node/collectives.
     peer/node/collectives) rooms="$node_base $node_modules gossip/collectives" ;;
     peer/trace) rooms='peer/node peer/node/result peer/node/finish peer/run gossip/exchange gossip/members gossip/wire compress topology nn/files' ;;
-    peer/output) rooms='peer/run gossip/wire nn/files' ;;
+    peer/output) rooms='peer/run peer/secure gossip/wire nn/files' ;;
     peer/progress) ;;
     # peer/sim may use gossip/mixers, because its simulated Byzantine peers are mixers.
     peer/sim) rooms='peer/run peer/secure peer/checkpoints peer/node peer/node/result gossip/mixers gossip/exchange gossip/wire' ;;

@@ -214,13 +214,6 @@ static int check_manifest_size(const struct safetensors_table *t, const char *pa
     return 0;
 }
 
-static bool has_hash(const uint8_t *p, size_t n, const uint8_t *hash)
-{
-    uint8_t found[HASH_BYTES];
-    hash_128(p, n, found);
-    return memcmp(found, hash, HASH_BYTES) == 0;
-}
-
 /* Checks all hashes. The manifest is checked first: otherwise a damaged manifest would be reported
  * as a damaged section. */
 static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes, const char *path,
@@ -230,12 +223,13 @@ static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes,
     const struct state_section *last = &t->section[t->n - 1];
     const uint8_t *manifest = data + last->at;
     const char *wrong = NULL;
-    if (!has_hash(manifest, last->n - HASH_BYTES, manifest + last->n - HASH_BYTES))
+    if (!hash_128_matches(manifest, last->n - HASH_BYTES, manifest + last->n - HASH_BYTES))
         wrong = MANIFEST;
-    else if (!has_hash(bytes, t->n_head, manifest))
+    else if (!hash_128_matches(bytes, t->n_head, manifest))
         wrong = "header";
     for (size_t i = 0; i + 1 < t->n && wrong == NULL; i++)
-        if (!has_hash(data + t->section[i].at, t->section[i].n, manifest + (i + 1) * HASH_BYTES))
+        if (!hash_128_matches(data + t->section[i].at, t->section[i].n,
+                              manifest + (i + 1) * HASH_BYTES))
             wrong = t->section[i].name;
     return wrong == NULL
                ? 0

@@ -4,6 +4,7 @@
 #ifndef PEER_SECURE_HASH_H
 #define PEER_SECURE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,5 +12,7 @@ enum { HASH_BYTES = 16 };
 
 /* Writes the unkeyed hash of the `n` bytes at `p` to `out`. `p` may be NULL if `n` is 0. */
 void hash_128(const void *p, size_t n, uint8_t out[HASH_BYTES]);
+/* Returns whether `hash` is the hash of the `n` bytes at `p`. */
+bool hash_128_matches(const void *p, size_t n, const uint8_t hash[HASH_BYTES]);
 
 #endif

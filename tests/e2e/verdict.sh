@@ -254,6 +254,8 @@ rmdir unreported/summary.json
 {
     printf '\1' && head -c 79 /dev/zero && printf '\1' && head -c 48 /dev/zero
 } >unreported/promise
+# The file ends with the BLAKE2b-128 hash of these bytes.
+printf "$(b2sum -l 128 <unreported/promise | cut -c 1-32 | sed 's/../\\x&/g')" >>unreported/promise
 bounded "$HEARSAY" "${unreported[@]}" --quorum-timeout 5 >again.out 2>again.err </dev/null
 code=$?
 ends "  a stored model that was not reported is replaced" unreported/summary.json 0 "consensus 0 1/1  estimated"

@@ -5,8 +5,8 @@
  *   0..3     consensus distance relative to the norm of the mean model, float32. Infinite: unknown.
  *   4..7     norm of the mean model, float32
  *   8..15    number of the ballot in which the proposal was made (`origin`), uint64
- *   16..31   identity of the peer that coordinated this ballot
- *   32..     9 bytes per member: first 8 bytes of its identity, and its status
+ *   16..47   identity of the peer that coordinated this ballot
+ *   48..     9 bytes per member: first 8 bytes of its identity, and its status
  *
  * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
  * bytes.
