@@ -229,7 +229,7 @@ static void test_numbers_of_ballots_are_exhausted(void **state)
 }
 
 /* A stored promise with an accepted proposal that no peer accepts counts as damaged, so the peer does
- * not vote. */
+ * not vote, and no part of the promise is used. */
 static void test_impossible_promises(void **state)
 {
     static const struct
@@ -248,14 +248,17 @@ static void test_impossible_promises(void **state)
         struct wire_ballot accepted = ballot(row[i].accepted, 1);
         struct bytes p = abort_in(accepted, proposal);
         uint8_t *end = finish_put_ballot(finish_put_ballot(promise, &promised), &accepted);
-        memset(end, 0, 8); /* No model was reported. */
-        end = finish_put_ballot(end + 8, &none);
+        end = finish_put_ballot(finish_put_number(end, 5, 8), &none);
         *end++ = 0;
         memcpy(end, p.p, p.n);
-        struct finish *f = open_peer((struct bytes){promise, (size_t)(end - promise) + p.n});
-        if (finish_is_mute(f) == row[i].votes)
+        struct bytes stored = {promise, (size_t)(end - promise) + p.n};
+        struct finish *f = open_peer(stored);
+        if (finish_is_mute(f) == row[i].votes
+            || finish_reported_hash(stored) != (row[i].votes ? 5 : 0))
             fail_msg("row %zu", i);
         finish_close(f);
+        end[-1] = 1; /* A certificate has members. */
+        assert_false(finish_promise_is_decided(stored));
     }
 }
 

@@ -455,6 +455,29 @@ static uint32_t first_with_certificate(const struct rig *r, uint32_t from, uint3
     return i;
 }
 
+/* A restarted process reads a damaged promise. */
+static void damage_accepted_ballot(void *self, uint32_t peer, struct node_config *c)
+{
+    static uint8_t damaged[FINISH_PROMISE_MAX];
+    count_promises(self, peer, c);
+    if (c->promise.n == 0)
+        return;
+    memcpy(damaged, c->promise.p, c->promise.n);
+    /* The accepted ballot is now higher than the promised one, so the promise is refused. The hash
+     * of the reported model is unchanged. */
+    damaged[FINISH_BALLOT + 4] ^= 1;
+    c->promise.p = damaged;
+}
+
+/* Returns the first peer that has accepted a proposal, or 3 if no peer has. */
+static uint32_t first_that_accepted(void)
+{
+    uint32_t i = 0;
+    while (i < 3 && kept_promise[i].n <= FINISH_PROMISE_HEAD)
+        i++;
+    return i;
+}
+
 /* As patient(), but processes know no members at their start, and find each other by names. */
 static void by_name(void *self, uint32_t peer, struct node_config *c)
 {
@@ -594,6 +617,33 @@ static void test_vote_notes_do_not_alternate(void **state)
             assert_int_equal(n_refusals[i], 0);
             assert_int_equal(n_vote_notes[i], i == k ? 2 : 0);
         }
+        rig_close(&r);
+    }
+}
+
+/* The coordinator is killed after it has accepted its own proposal, and its stored promise is
+ * damaged. Its next process must use no part of the promise, so it does not take its stored model
+ * back, but resumes from its checkpoint. It must not end before the other peers decide. */
+static void test_damaged_promise_after_acceptance(void **state)
+{
+    (void)state;
+    for (uint32_t policy = RUN_SYNC; policy <= RUN_ASYNC; policy++) {
+        struct rig r;
+        struct verdict_facts f;
+        rig_prepare(&r, 3, "complete");
+        r.config.latency_us = 30 * 1000;
+        r.config.run.policy = policy;
+        r.config.checkpoint_us = SECOND;
+        r.config.configure = damage_accepted_ballot;
+        rig_open(&r);
+        while (first_that_accepted() == 3 && sim_step(r.world))
+            ;
+        uint32_t killed = first_that_accepted();
+        sim_kill(r.world, killed);
+        assert_int_equal(sim_restart(r.world, killed), 0);
+        run_until(&r, sim_now_us(r.world) + 60 * (int64_t)SECOND);
+        for (uint32_t i = 0; i < 3; i++)
+            assert_int_equal(ended(&r, i, &f).kind, i == killed ? VERDICT_AWAY : VERDICT_CONSENSUS);
         rig_close(&r);
     }
 }
@@ -971,6 +1021,7 @@ int main(void)
         cmocka_unit_test(test_killed_after_acceptance),
         cmocka_unit_test(test_only_one_with_certificate),
         cmocka_unit_test(test_vote_notes_do_not_alternate),
+        cmocka_unit_test(test_damaged_promise_after_acceptance),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_away_and_told),
         cmocka_unit_test(test_hung_at_the_end),

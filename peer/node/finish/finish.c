@@ -213,47 +213,66 @@ static void take_certificate(struct finish *f, struct bytes p)
     f->wave.n_pending = 0;
 }
 
-/* Restores the state of the acceptor from a stored promise. Returns false if the bytes are no
- * promise. */
-static bool restore_promise(struct finish *f, struct bytes b)
+/* Decodes a stored promise: the state of the acceptor, and its proposal (*p, valid if a->n_proposal >
+ * 0), which is the certificate if *decided is true. Returns false if the bytes are no promise, and no
+ * part of them must be used. */
+static bool read_promise(struct bytes b, struct acceptor *a, struct finish_proposal *p,
+                         bool *decided)
 {
     if (b.n < FINISH_PROMISE_HEAD || b.n > FINISH_PROMISE_MAX)
         return false;
-    const uint8_t *p =
-        finish_get_ballot(finish_get_ballot(b.p, &f->acceptor.promised), &f->acceptor.accepted);
-    f->acceptor.reported_hash = finish_reported_hash(b);
-    p = finish_get_ballot(p + 8, &f->acceptor.reported_earlier);
-    uint8_t decided = *p++;
-    struct bytes proposal = {p, b.n - FINISH_PROMISE_HEAD};
-    f->top = f->acceptor.promised.number;
-    f->attempt = attempt_of(&f->acceptor.promised);
-    bool accepts = f->acceptor.accepted.number > 0;
-    bool complete = is_ballot(&f->acceptor.promised)
-                    && (!accepts
-                        || (is_ballot(&f->acceptor.accepted)
-                            && compare_ballots(&f->acceptor.accepted, &f->acceptor.promised) <= 0))
-                    && (accepts || decided != 0) == (proposal.n > 0)
-                    && (proposal.n == 0 || finish_decode(&f->scratch, proposal));
-    if (!complete || decided > 1 || (decided == 1 && f->scratch.n == 0))
+    const uint8_t *at = finish_get_ballot(finish_get_ballot(b.p, &a->promised), &a->accepted);
+    a->reported_hash = finish_get_number(at, 8);
+    at = finish_get_ballot(at + 8, &a->reported_earlier);
+    if (*at > 1)
         return false;
-    if (decided == 0 && accepts && !may_propose(&f->acceptor.accepted, f->scratch.n))
+    *decided = *at++ == 1;
+    a->n_proposal = b.n - FINISH_PROMISE_HEAD;
+    memcpy(a->proposal, at, a->n_proposal);
+    bool accepts = a->accepted.number > 0;
+    bool ballots =
+        is_ballot(&a->promised)
+        && (!accepts
+            || (is_ballot(&a->accepted) && compare_ballots(&a->accepted, &a->promised) <= 0));
+    if (!ballots || (accepts || *decided) != (a->n_proposal > 0))
         return false;
-    if (decided == 1)
-        take_certificate(f, proposal);
-    else
-        memcpy(f->acceptor.proposal, proposal.p, f->acceptor.n_proposal = proposal.n);
-    return true;
+    if (a->n_proposal > 0 && !finish_decode(p, (struct bytes){a->proposal, a->n_proposal}))
+        return false;
+    if (*decided)
+        return p->n > 0;
+    return !accepts || may_propose(&a->accepted, p->n);
 }
 
 uint64_t finish_reported_hash(struct bytes promise)
 {
-    return promise.n < FINISH_PROMISE_HEAD ? 0
-                                           : finish_get_number(promise.p + 2 * FINISH_BALLOT, 8);
+    struct acceptor a;
+    struct finish_proposal p;
+    bool decided;
+    return read_promise(promise, &a, &p, &decided) ? a.reported_hash : 0;
 }
 
 bool finish_promise_is_decided(struct bytes promise)
 {
-    return promise.n > FINISH_PROMISE_HEAD && promise.p[FINISH_PROMISE_HEAD - 1] == 1;
+    struct acceptor a;
+    struct finish_proposal p;
+    bool decided;
+    return read_promise(promise, &a, &p, &decided) && decided;
+}
+
+/* Continues with the state of the acceptor in a stored promise. Returns false if the bytes are no
+ * promise. */
+static bool restore_promise(struct finish *f, struct bytes b)
+{
+    struct acceptor a;
+    bool decided;
+    if (!read_promise(b, &a, &f->scratch, &decided))
+        return false;
+    f->acceptor = a;
+    f->top = a.promised.number;
+    f->attempt = attempt_of(&a.promised);
+    if (decided)
+        take_certificate(f, (struct bytes){a.proposal, a.n_proposal});
+    return true;
 }
 
 struct finish *finish_open(const struct finish_owner *owner, struct bytes promise)
@@ -263,13 +282,7 @@ struct finish *finish_open(const struct finish_owner *owner, struct bytes promis
         return NULL;
     f->owner = *owner;
     f->asked_rounds = NOT_ASKED;
-    if (promise.n > 0 && !restore_promise(f, promise)) {
-        f->acceptor.promised = f->acceptor.accepted = (struct wire_ballot){0};
-        f->acceptor.n_proposal = 0;
-        f->attempt = 0;
-        f->top = 0;
-        f->mute = true;
-    }
+    f->mute = promise.n > 0 && !restore_promise(f, promise);
     f->earlier = f->mute ? (struct wire_ballot){.number = UINT64_MAX} : f->acceptor.promised;
     finish_check(f);
     return f;

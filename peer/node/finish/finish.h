@@ -172,10 +172,11 @@ const struct finish_proposal *finish_certificate(const struct finish *f);
  * the stored promise was lost, the result is false. O(log n). */
 bool finish_covers(const struct finish *f);
 /* Returns the hash of the model that this peer has reported as within the target distance, read
- * from a stored promise. 0: no process of this peer has reported a model, or the bytes are no
- * promise. */
+ * from a stored promise. 0: no process of this peer has reported a model, or finish_open() refuses
+ * the bytes. */
 uint64_t finish_reported_hash(struct bytes promise);
-/* Returns whether a stored promise contains the certificate of the run. */
+/* Returns whether a stored promise contains the certificate of the run. False if finish_open()
+ * refuses the bytes. */
 bool finish_promise_is_decided(struct bytes promise);
 /* Returns whether an earlier process of this peer has already reported the model that *e describes
  * as within the target distance. */
