@@ -170,7 +170,8 @@ static int take_token(struct peer *p)
 }
 
 /* Builds the run that this peer would begin, and records the flags with which a cluster's run must
- * agree. The result c->found says whether this peer may begin a run:
+ * agree. If --out has no run yet (check_out_run()), the result c->found says whether this peer may
+ * begin a run:
  *
  *   no --bootstrap: the peer begins a run;
  *   --bootstrap, and run flags or --epochs: it begins a run if no cluster has one;
@@ -261,9 +262,9 @@ static int check_out_run(struct peer *p, const struct run *there)
             "--out %s belongs to a run on other data; choose another directory or use --fresh",
             p->out);
     int code = cmd_out_examine(&p->dir, p->o, p->out, NULL, &asked);
-    if (code == CMD_OK && c->found)
-        c->run = asked;
-    p->again = true;
+    /* From here on the run is known, whether by the flags of this start or by run.txt. */
+    c->run = asked;
+    c->found = p->again = true;
     return code;
 }
 

@@ -393,8 +393,10 @@ struct node_config
     /* Keys of the run description that the user set. A run that this peer adopts must agree with
      * them. flags.trainer decides which keys exist. */
     struct run_flags flags;
-    bool found;     /* True: this peer may create the run if no other peer has one. */
-    struct run run; /* The run that this peer creates, if it may create one. */
+    /* True: this peer knows the run, by its options or from its output directory, and may create the
+     * run if no other peer has one. */
+    bool found;
+    struct run run; /* The run that this peer knows. Undefined unless `found`. */
     /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
     const struct node_pool *pool;
 

@@ -293,6 +293,45 @@ ends "  started again after the others have left: the same certificate" again.ou
 check "  and the same model" [ "$(sha256sum <again-1/model.safetensors)" = "$before" ]
 check "  and a summary" [ -f again-1/summary.json ]
 
+# A peer without run options, which takes the run from another peer, knows the run from its directory when it starts again
+# without a checkpoint. After the other peer has left, it ends as a peer with run options does.
+read -r port < <(free_ports 1)
+start giver "$HEARSAY" peer --name giver --key cluster.key --model logreg --data glyphs --rounds 400 --local-steps 40 --min-peers 2 \
+    --listen "127.0.0.1:$port" --out giver --seed "$seed"
+giver=$started
+taker=("$HEARSAY" peer --name taker --key cluster.key --bootstrap "127.0.0.1:$port" --listen 127.0.0.1:0 --checkpoint off
+    --quorum-timeout 5 --out taker --json)
+start taker "${taker[@]}"
+check "a peer without run options is in the run" wait_until 60 test -e taker/run.txt
+mkdir taker/summary.json
+finish "$started" 120
+finish "$giver" 120
+check "  and has stored the certificate, but no summary" eval '[ -s taker/promise ] && grep -q summary.json taker.err'
+rmdir taker/summary.json
+cp -r taker taker-damaged
+bounded "${taker[@]}" >again.out 2>again.err </dev/null
+code=$?
+ends "  started again after the other has left: the same certificate" again.out 0 "consensus 0 2/2  estimated"
+rm taker/summary.json
+bounded "${taker[@]}" >again.out 2>again.err </dev/null
+code=$?
+ends "  started again without a certificate" again.out 3 "ended-elsewhere 3 1/1  estimated"
+rm taker/summary.json taker/model.safetensors
+bounded "${taker[@]}" >again.out 2>again.err </dev/null
+code=$?
+ends "  started again without a final model" again.out 3 "ended-elsewhere 3 1/1  estimated"
+# One bit of the distance in the certificate is flipped.
+python3 - <<'PY'
+with open("taker-damaged/promise", "r+b") as f:
+    f.seek(132)
+    byte = f.read(1)[0]
+    f.seek(132)
+    f.write(bytes([byte ^ 2]))
+PY
+bounded "${taker[@]}" --out taker-damaged >again.out 2>again.err </dev/null
+code=$?
+ends "  started again with a flipped bit in the certificate" again.out 3 "ended-elsewhere 3 1/1  estimated"
+
 # Two of three peers restart one after the other, between the final models and the certificate.
 read -r -a port < <(free_ports 3)
 python3 "$root/tests/e2e/majority_restarts.py" "$HEARSAY" . "${port[@]}" >majority.out 2>majority.err
