@@ -259,6 +259,7 @@ printf "$(b2sum -l 128 <unreported/promise | cut -c 1-32 | sed 's/../\\x&/g')" >
 bounded "$HEARSAY" "${unreported[@]}" --quorum-timeout 5 >again.out 2>again.err </dev/null
 code=$?
 ends "  a stored model that was not reported is replaced" unreported/summary.json 0 "consensus 0 1/1  estimated"
+check "  and a warning names it" grep -q 'warning: the stored final model is not used, because it does not have the hash' again.err
 
 # ---- A process that starts again after the end of the run. ----
 

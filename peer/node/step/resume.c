@@ -299,15 +299,24 @@ static void read_members(struct resume *r, struct state *s)
 }
 
 /* Reads the stored model of an earlier process into `x`. Returns whether this is the model that the
- * process has reported to the finish protocol. */
+ * process has reported to the finish protocol. Warns if it is another model. */
 static bool read_reported(const struct resume *r, float *x)
 {
     const struct node_config *c = &r->env->config;
     const struct trainer *t = &r->workshop->trainer;
     uint64_t hash = finish_reported_hash(c->promise);
-    return hash != 0 && c->read_model != NULL
-           && c->read_model(c->read_model_self, t->segments, t->n_segments, x)
-           && rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash;
+    if (hash == 0 || c->read_model == NULL
+        || !c->read_model(c->read_model_self, t->segments, t->n_segments, x))
+        return false;
+    if (rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash)
+        return true;
+    /* If the process was killed between storing and reporting a model, the stored model is good. */
+    if (c->past == NODE_PAST_FINAL)
+        env_note(r->env, NOTE_WARNING,
+                 "the stored final model is not used, because it does not have the hash that this "
+                 "peer has reported to other members: the file is damaged, or was stored after the "
+                 "report");
+    return false;
 }
 
 /* Makes the stored final model `x` the model of this peer again. Returns false if the model is not

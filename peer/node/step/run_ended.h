@@ -3,9 +3,9 @@
  * The run has ended without this peer if one of these conditions holds:
  *
  *   - The peer is joining, was in the run before, and has no checkpoint of it, or could not resume
- *     from its checkpoints. For --quorum-timeout too few members were present to begin. The peer ends without a model. If an earlier process
- *     has stored its final model, this peer never begins a run, and ends in the same way unless it
- *     meets a member that has begun.
+ *     from its checkpoints. For --quorum-timeout too few members were present to begin. The peer
+ *     ends without a model. If an earlier process has stored its final model, this peer never begins
+ *     a run, and ends in the same way unless it meets a member that has begun.
  *   - The peer is in training or in the consensus phase and has no session. All other members have
  *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US.
  *   - The peer is in training or in the consensus phase and has lost its last session, because it
