@@ -255,7 +255,8 @@
           "If a round of a mixer without edges makes no progress for this time, all members are "  \
           "asked again.")                                                                          \
     TIMER(ROUND_PROTOCOL_REQUEST_US, 1000 * 1000,                                                  \
-          "In a mixer without edges, a request or a report may be repeated after this time.")      \
+          "In a mixer without edges, a report or a request for a model may be repeated after "     \
+          "this time, which doubles with each further request, up to 32 times this time.")         \
     TIMER(ROUND_PROTOCOL_REPORTS_US, 250 * 1000,                                                   \
           "In a mixer with a server, a new server waits for reports of the members for this "      \
           "time, and then asks the members that have not reported.")                               \

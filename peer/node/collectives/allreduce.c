@@ -626,7 +626,7 @@ static const char *hear(struct allreduce *c, const struct link *l,
         hear_want(c, l, m);
         return NULL;
     case WIRE_ROUND_PROTOCOL_RESULT:
-        return waits && round_protocol_wanted(c->base, l) ? hear_result(c, m) : NULL;
+        return waits && round_protocol_wanted(c->base) ? hear_result(c, m) : NULL;
     case WIRE_ROUND_PROTOCOL_HERE:
     case WIRE_ROUND_PROTOCOL_ASK:
     case WIRE_ROUND_PROTOCOL_PUSH:

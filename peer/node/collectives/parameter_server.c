@@ -503,12 +503,11 @@ static const char *hear_answer(struct parameter_server *s, const struct link *l,
 /* Called at the server: handles the RESULT of a worker that has a later answer than the server. The
  * server continues with the worker's model. With --policy sync, this peer's own worker takes the
  * model, too. */
-static const char *take_over(struct parameter_server *s, const struct link *l,
-                             const struct wire_round_protocol *m)
+static const char *take_over(struct parameter_server *s, const struct wire_round_protocol *m)
 {
     struct round_protocol *p = s->base;
     assert(s->state == SERVER_GATHERING);
-    if (!round_protocol_wanted(p, l) || m->round <= s->taken)
+    if (!round_protocol_wanted(p) || m->round <= s->taken)
         return NULL;
     p->wanted_us = 0;
     if (!take_answer(s, m)) {
@@ -543,7 +542,7 @@ static const char *hear(struct parameter_server *s, const struct link *l,
         return idle && s->state == SERVER_NOT ? hear_answer(s, l, m, round) : NULL;
     case WIRE_ROUND_PROTOCOL_RESULT:
         if (idle && s->state == SERVER_GATHERING)
-            return take_over(s, l, m);
+            return take_over(s, m);
         return idle && s->state == SERVER_NOT ? hear_answer(s, l, m, round) : NULL;
     case WIRE_ROUND_PROTOCOL_WANT:
         round_protocol_send_result(p, l, &out);

@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    /* The interval between two requests of a result is at most 2^(WANT_DOUBLINGS - 1) times
+     * ROUND_PROTOCOL_REQUEST_US. */
+    WANT_DOUBLINGS = 6
+};
+
 /* ---- life ---- */
 
 /* Returns the kind of protocol that mixer m needs. NULL: none. */
@@ -194,16 +200,19 @@ void round_protocol_send_result(struct round_protocol *p, const struct link *l,
 void round_protocol_want(struct round_protocol *p, const struct link *l, uint64_t round)
 {
     struct wire_round_protocol m = {.word = WIRE_ROUND_PROTOCOL_WANT, .round = round};
-    if (p->wanted_us > 0 && p->env->now_us - p->wanted_us < ROUND_PROTOCOL_REQUEST_US)
+    if (p->wanted_us == 0)
+        p->n_wanted = 0;
+    uint32_t n = p->n_wanted < WANT_DOUBLINGS ? p->n_wanted : WANT_DOUBLINGS;
+    if (n > 0 && p->env->now_us - p->wanted_us < (int64_t)ROUND_PROTOCOL_REQUEST_US << (n - 1))
         return;
     p->wanted_us = p->env->now_us;
-    p->wanted_of = l->number;
+    p->n_wanted++;
     round_protocol_send(p, l, m, NULL);
 }
 
-bool round_protocol_wanted(const struct round_protocol *p, const struct link *l)
+bool round_protocol_wanted(const struct round_protocol *p)
 {
-    return p->wanted_us > 0 && p->wanted_of == l->number;
+    return p->wanted_us > 0;
 }
 
 /* ---- the interface of the node ---- */

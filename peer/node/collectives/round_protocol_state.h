@@ -55,7 +55,7 @@ struct round_protocol
     /* Last time at which another member's result was requested (WANT), in microseconds. 0: no
      * request is pending. */
     int64_t wanted_us;
-    uint32_t wanted_of; /* Number of the session on which the result was requested. */
+    uint32_t n_wanted; /* Number of requests since the last time that none was pending. */
 
     /* The first n_taken packets are sent in this step, and released in the next one. */
     struct packet *taken[COLLECTIVE_OPS_MAX];
@@ -99,11 +99,14 @@ void round_protocol_send(struct round_protocol *p, const struct link *l,
 /* Sends `result` with the message m, if there is room for a packet. */
 void round_protocol_send_result(struct round_protocol *p, const struct link *l,
                                 const struct wire_round_protocol *m);
-/* Requests the result of `round` or a later one (WANT), unless a request was sent less than
- * ROUND_PROTOCOL_REQUEST_US ago. */
+/* Requests the result of `round` or a later one (WANT). Does nothing if the last request was sent a
+ * short time ago: ROUND_PROTOCOL_REQUEST_US after the first request, and twice as long after each
+ * further one. Over a slow link a model takes longer than ROUND_PROTOCOL_REQUEST_US, so requests at
+ * a fixed interval would fill the send queues with models that come too late. */
 void round_protocol_want(struct round_protocol *p, const struct link *l, uint64_t round);
-/* Returns whether a result was requested on session l. */
-bool round_protocol_wanted(const struct round_protocol *p, const struct link *l);
+/* Returns whether a request is pending, so that the RESULT of any member is used. The member that
+ * was asked first may answer after a second one was asked. */
+bool round_protocol_wanted(const struct round_protocol *p);
 
 /* Returns the server that this peer runs, for tests. NULL: this peer is not the server. */
 const struct centre *parameter_server_centre(const struct round_protocol *p);
