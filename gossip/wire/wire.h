@@ -488,7 +488,9 @@ struct wire_model_req
     /* Requested round: the answer is the model at this round, or at the first later round that the
      * receiver has. 0: the current model. WIRE_ROUND_WINDOW: the model at the start of the
      * receiver's next estimate of the consensus distance (gossip/exchange/sketch.h).
-     * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. */
+     * WIRE_ROUND_INITIAL, for a piece without a key: the initial model of the run. A request for
+     * pieces or their sketches is answered at once, from a model of this round or, if the receiver
+     * has not reached it, from the current one. */
     uint64_t round;
     /* Index of the piece (gossip/exchange/piece.h). With --outer, the pieces of the outer momentum
      * follow those of the model. WIRE_PIECE_WHOLE: the whole model. WIRE_PIECE_LAYERS: sketches of

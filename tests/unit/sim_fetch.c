@@ -21,7 +21,8 @@ struct lie
 
 static struct lie lie;
 static uint32_t n_struck, n_givers;
-static uint64_t n_pieces; /* Number of pieces that have reached the joining peer. */
+static uint64_t n_pieces;   /* Number of pieces that have reached the joining peer. */
+static uint64_t last_round; /* Round of the last piece that has reached the joining peer. */
 static uint32_t joiner;
 
 static void hear(void *self, uint32_t peer, const struct node_note *note)
@@ -45,6 +46,7 @@ static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint3
         || !wire_read(ev->recv.bytes, ev->recv.len, &batch, &m) || m.type != WIRE_MODEL)
         return;
     n_pieces += m.model.key == 0;
+    last_round = m.model.round;
     if (other != lie.liar)
         return;
     bool spared = m.model.key == 0 && lie.only != UINT32_MAX && m.model.piece != lie.only;
@@ -274,12 +276,52 @@ static void test_lost_sources(void **state)
     rig_close(&r);
 }
 
+/* A peer joins early in the run and is replaced 4 s later, when the members have done many more
+ * rounds. The members still have the copy of the model that they made for the first process. The
+ * second process must get the pieces of a later model. */
+static void test_early_copy(void **state)
+{
+    struct rig r;
+    (void)state;
+    lie = (struct lie){.liar = UINT32_MAX};
+    rig_init(&r, SOURCES + 1, 48, "complete", "none", 0);
+    joiner = SOURCES;
+    r.config.step_us = SECOND / 50;
+    r.config.latency_us = 5000;
+    r.config.sessions = true;
+    r.config.watch = tamper;
+    r.config.configure = configure;
+    r.config.resolve = resolve;
+    r.config.run.rounds = 100 * 1000;
+    r.config.run.min_peers = 1;
+    rig_open(&r);
+    sim_kill(r.world, joiner);
+    while (rig_progress(&r, 0).round < 20 && sim_step(r.world))
+        ;
+    assert_int_equal(sim_restart_as_new(r.world, joiner), 0);
+    assert_true(join_within(&r, 10 * SECOND) > 0);
+    uint64_t early = last_round;
+    sim_kill(r.world, joiner);
+    (void)sim_run_to(r.world, sim_now_us(r.world) + 4 * SECOND);
+    last_round = 0;
+    assert_int_equal(sim_restart_as_new(r.world, joiner), 0);
+    assert_true(join_within(&r, 4 * SECOND) > 0);
+    uint64_t round = rig_progress(&r, 0).round;
+    print_message("pieces of round %llu, then of round %llu at round %llu\n",
+                  (unsigned long long)early, (unsigned long long)last_round,
+                  (unsigned long long)round);
+    assert_true(round > 2 * early);
+    assert_true(5 * last_round >= 4 * (round - 50));
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_time),        cmocka_unit_test(test_as_good),
         cmocka_unit_test(test_liar),        cmocka_unit_test(test_one_piece),
         cmocka_unit_test(test_liar_of_two), cmocka_unit_test(test_lost_sources),
+        cmocka_unit_test(test_early_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* peer/node/join/model_server.c -- stores requests for this peer's model and answers them. */
 #include "peer/node/join/model_server.h"
 
+#include "peer/node/mark.h"
+
 #include "gossip/exchange/piece.h"
 
 #include <assert.h>
@@ -153,12 +155,16 @@ static void drop_oldest_piece(struct model_server *o, size_t i)
 }
 
 bool model_server_take_piece(struct model_server *o, const struct link *l,
-                             const struct wire_model_req *m)
+                             const struct wire_model_req *m, uint64_t round)
 {
     size_t i = sessions_slot(o->sessions, l);
     bool ready = o->workshop->ready && l->role != LINK_OBSERVER;
     if (!ready || (m->key == 0 && m->piece >= run_context_pieces(o->workshop)))
         return false;
+    bool early = o->copy != NULL && o->copy_round < m->round && o->copy_round < round;
+    MARK_IF(early, "model_server: drops a copy of an early round");
+    if (early)
+        drop_copy(o);
     begin_orders(o, i);
     if (o->at[i].n_pieces == MODEL_SERVER_PIECES)
         drop_oldest_piece(o, i);

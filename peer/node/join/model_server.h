@@ -7,7 +7,8 @@
  *     later, or at the start of the next drift window (measurement of the consensus distance).
  *   - Sketches of the layers, from an observer: sketches of such a copy (gossip/exchange/layers.h).
  *   - A piece of the model, or the sketches of all pieces, from a member: made from a shared copy
- *     of the model, which is at most MODEL_SERVER_COPY_US old (gossip/exchange/piece.h).
+ *     of the model, which is at most MODEL_SERVER_COPY_US old and of the requested round or later
+ *     (gossip/exchange/piece.h).
  *   - A piece of the run's initial model, from a member: sent at once from mixing.x0.
  *
  * Each session has at most one pending request for a whole model or for layer sketches, and at most
@@ -19,7 +20,8 @@
  *
  * While a job runs, the worker owns the model, and a job may take long. Therefore one copy of the
  * whole model is made for the first request for a piece, between two jobs or by the job itself. All
- * requests for pieces within the next MODEL_SERVER_COPY_US are answered from this copy.
+ * requests for pieces within the next MODEL_SERVER_COPY_US are answered from this copy, until a
+ * request needs a later round.
  */
 #ifndef PEER_NODE_JOIN_MODEL_SERVER_H
 #define PEER_NODE_JOIN_MODEL_SERVER_H
@@ -52,10 +54,11 @@ void model_server_certify(struct model_server *o, bool certified);
 void model_server_take(struct model_server *o, const struct link *l,
                        const struct wire_model_req *m);
 
-/* Stores a request for a piece, or for the sketches of all pieces. Returns false if the piece does
- * not exist, if no run is ready, or if the session is an observer's. */
+/* Stores a request for a piece, or for the sketches of all pieces. round: round that this peer has
+ * reached. If the request needs a later round than that of the copy, the copy is dropped. Returns
+ * false if the piece does not exist, if no run is ready, or if the session is an observer's. */
 bool model_server_take_piece(struct model_server *o, const struct link *l,
-                             const struct wire_model_req *m);
+                             const struct wire_model_req *m, uint64_t round);
 
 /* Sends a piece of the run's initial model at once. The initial model never changes, so this is
  * allowed while a job runs. Sends nothing if this peer lacks the initial model, if the piece does

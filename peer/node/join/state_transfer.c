@@ -369,12 +369,23 @@ static void ask_the_silent(struct state_transfer *f)
 
 /* ---- questions ---- */
 
+/* Returns the least round of the model that this peer requests from source k: four fifths of the
+ * round in the last MODEL of the source or, before that, of the round that its session reports. The
+ * outlier filter can compare two models if one has done at most 5/4 as many rounds as the other
+ * (gossip/exchange/outlier_filter.h). With a model that is still close to the initial model, it
+ * would refuse the deltas of all members. */
+static uint64_t least_round(const struct state_transfer *f, size_t k)
+{
+    uint64_t round = f->source[k].round;
+    return round - round / 5;
+}
+
 /* Sends a MODEL_REQ to source k and stores the request in question[]. key: 0 to request a piece,
  * else the key of the requested sketches. */
 static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key)
 {
     uint8_t out[32];
-    struct wire_model_req m = {.piece = piece, .key = key};
+    struct wire_model_req m = {.round = least_round(f, k), .piece = piece, .key = key};
     uint32_t at = f->n_questions++ % STATE_TRANSFER_QUESTIONS;
     assert(is_there(f, k) && (key != 0) == (piece == WIRE_PIECE_WHOLE));
     f->question[at].link = f->source[k].link;

@@ -34,7 +34,7 @@ void models_asked(struct node *n, const struct link *l, const struct wire_messag
     }
     if (whole || (layers && l->role == LINK_OBSERVER))
         model_server_take(n->orders, l, q);
-    else if (layers || !model_server_take_piece(n->orders, l, q))
+    else if (layers || !model_server_take_piece(n->orders, l, q, n->phases->round))
         sessions_violation(n->sessions, l, "MODEL_REQ for a piece that does not exist");
     models_serve(n, l);
 }
