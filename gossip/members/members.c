@@ -130,10 +130,11 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
     bool works = lives && e->record->state != RECORD_STALLED;
     bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
-    if (gone && e->state != before) {
+    if (gone && e->state != before)
         e->dead_at_us = now_us;
+    /* members_forget_old() keeps a member while it has a session. The session may just have ended. */
+    if (gone)
         m->forget_due_us = 0;
-    }
     bool final = record_state_is_final(e->record->state) && !e->refused && !(m->reopened && gone);
     set_vertex(m, s, is_self(m, s) || (e->counts && (final || works)));
     tally(m, s, tally_of(m, s));
@@ -593,10 +594,8 @@ int64_t members_tick(struct members *m, int64_t now_us)
         struct member *e = &m->table.slot[i].member;
         if (e->state != MEMBER_SUSPECT)
             continue;
-        if (e->dead_at_us <= now_us) {
+        if (e->dead_at_us <= now_us)
             e->state = MEMBER_DEAD;
-            m->forget_due_us = 0;
-        }
         members_judge(m, &m->table.slot[i], now_us);
     }
     return m->due_us;
