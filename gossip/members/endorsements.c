@@ -359,6 +359,8 @@ static void apply(struct members *m, struct slot *s, bool counts, bool vouched, 
                          (enum dissemination)(DISSEMINATION_RECORD | DISSEMINATION_ACCUSATIONS));
     e->counts = counts;
     e->vouched = vouched;
+    if (!counts && !vouched && e->state == MEMBER_ALIVE)
+        e->dead_at_us = now_us;
     m->vouches_news = true;
     members_judge(m, s, now_us);
 }

@@ -1,7 +1,7 @@
 /* gossip/members/forget.c -- drops old members from the table and keeps their tombstones.
  *
- * A member that is dead or has left is dropped after config.forget_us, or at once if a full table
- * needs room for a new member. Repeated restarts of a process without a stored identity therefore
+ * A member that is dead, has left or is not endorsed is dropped after config.forget_us, or at once
+ * if a full table needs room for a new member. Repeated restarts of a process without a stored identity therefore
  * cannot fill the table. A tombstone (id and incarnation) makes the table ignore old records of a
  * dropped member.
  */
@@ -152,11 +152,9 @@ void members_forget_old(struct members *m, int64_t now_us)
     m->forget_due_us = INT64_MAX;
     for (uint32_t i = m->table.n; i-- > SELF + 1;) {
         struct slot *s = &m->table.slot[i];
-        const struct member *e = &s->member;
-        bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
-        if (!gone || e->connected || s->vertex)
+        if (claim_of(m, s) < 0)
             continue;
-        int64_t due_us = e->dead_at_us + m->config.forget_us;
+        int64_t due_us = s->member.dead_at_us + m->config.forget_us;
         if (due_us <= now_us)
             drop(m, s);
         else if (due_us < m->forget_due_us)

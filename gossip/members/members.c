@@ -133,7 +133,7 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     if (gone && e->state != before)
         e->dead_at_us = now_us;
     /* members_forget_old() keeps a member while it has a session. The session may just have ended. */
-    if (gone)
+    if (gone || (!e->counts && !e->vouched))
         m->forget_due_us = 0;
     bool final = record_state_is_final(e->record->state) && !e->refused && !(m->reopened && gone);
     set_vertex(m, s, is_self(m, s) || (e->counts && (final || works)));
@@ -314,6 +314,7 @@ static enum members_verdict add_member(struct members *m, const struct record *r
         reuse_slot(m, s, kept);
     else
         s = table_add(&m->table, kept);
+    s->member.dead_at_us = now_us;
     m->strangers = m->unsettled = true;
     members_add_news(m, s, DISSEMINATION_RECORD);
     members_judge(m, s, now_us);

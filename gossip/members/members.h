@@ -46,7 +46,7 @@ struct member
      * has. NULL: none. */
     struct accusation *accusation;
     /* In state SUSPECT: time at which the member becomes DEAD. In state DEAD or LEFT: time at which
-     * it reached this state. */
+     * it reached this state. Otherwise, if not endorsed: time since which no member endorses it. */
     int64_t dead_at_us;
     /* Positions on the monitor rings (monitor_rings.h), computed from the id. */
     uint64_t place[MEMBERS_RINGS];
@@ -107,7 +107,8 @@ struct members_config
     int64_t confirmed_us;
     /* Record store shared with other tables of the process (a simulator). NULL: own store. */
     struct records *records;
-    /* Time after which a dead or departed member is dropped, in microseconds. 0: never. */
+    /* Time after which a member that is dead, has left or was never endorsed is dropped, in
+     * microseconds. 0: never. */
     int64_t forget_us;
 };
 
