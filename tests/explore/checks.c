@@ -394,6 +394,16 @@ static bool wants(const struct cluster *c, uint32_t i, uint32_t j, struct node_e
     return false;
 }
 
+/* Returns whether the peer has just begun the consensus phase with a topology of its own, so that it
+ * may still be opening edges. */
+static bool changes_topology(const struct cluster *c, uint32_t i)
+{
+    struct node_size s;
+    node_size(sim_node(c->world, i), &s);
+    return cluster_progress(c, i).phase == NODE_CONSENSUS && s.beat <= c->plan.rounds
+           && strcmp(c->plan.final_topology, RUN_SAME) != 0;
+}
+
 static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
 {
     static const char *const state[] = {"closed", "asking", "open", "paused", "done"};
@@ -403,7 +413,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
         if (j == i || !cluster_honest(c, j) || cluster_parted(c, j) || !cluster_alive(c, j)
             || !wants(c, j, i, &back) || !wants(c, i, j, &e))
             continue;
-        if (e.state == EDGE_OPEN || e.state == EDGE_DONE || liars_part(c, i) || liars_part(c, j))
+        if (e.state == EDGE_OPEN || e.state == EDGE_DONE || liars_part(c, i) || liars_part(c, j)
+            || changes_topology(c, i) || changes_topology(c, j))
             continue;
         open = false;
         if (tell)
