@@ -647,11 +647,13 @@ static bool drawn_apart(const struct cluster *c, const struct verdict *o)
     return o->kind == VERDICT_UNKNOWN && c->insiders != 0;
 }
 
-/* Returns whether a peer ended alone and allow-lists explain this: its token expired, or no peer
- * could admit it. */
-static bool shut_out(const struct cluster *c, const struct verdict *o)
+/* Returns whether a peer ended alone and allow-lists explain this: its token expired, no peer could
+ * admit it, or all other members are revoked. */
+static bool shut_out(const struct cluster *c, const struct verdict *o,
+                     const struct verdict_facts *f)
 {
-    return o->kind == VERDICT_ALONE && c->plan.listed;
+    bool only = o->kind == VERDICT_UNKNOWN && f->n_members == 1;
+    return (o->kind == VERDICT_ALONE || only) && c->plan.listed;
 }
 
 /* Returns whether peer i may end without a finish certificate. There are two reasons: too few
@@ -685,7 +687,7 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
                  && (o.kind == VERDICT_NO_QUORUM || (o.kind == VERDICT_ALONE && f.n_among == 1));
     if (!alone
         && !(code == CMD_APART
-             && (drawn_apart(c, &o) || shut_out(c, &o) || lacks_voters(c, i, &f))))
+             && (drawn_apart(c, &o) || shut_out(c, &o, &f) || lacks_voters(c, i, &f))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
