@@ -230,9 +230,12 @@ static void restart_listed(struct cluster *c, uint32_t peer)
     bool hangs = false;
     for (uint32_t k = 0; k < c->plan.n_faults; k++)
         hangs |= c->hurt[k] >> peer & 1;
-    /* A refused peer with a hanging worker cannot end. While the worker hangs, each check therefore
-     * restarts the time limit BACK_US, which counts from the peer's return to the allow-list. */
-    if (w->listed_us != 0 && hangs)
+    /* A refused peer cannot end while its worker hangs, or before its job is done. Meanwhile each
+     * check restarts the time limit BACK_US, which counts from the peer's return to the
+     * allow-list. */
+    bool ends = cluster_alive(c, peer) && cluster_progress(c, peer).phase == NODE_LEFT
+                && sim_now_us(c->world) - w->listed_us <= BACK_US;
+    if (w->listed_us != 0 && (hangs || ends))
         w->listed_us = sim_now_us(c->world);
     if (w->listed_us == 0 || sim_now_us(c->world) - w->listed_us > BACK_US
         || sim_node(c->world, peer) == NULL || !sim_ended(c->world, peer, &code) || code != 2)
