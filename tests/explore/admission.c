@@ -208,12 +208,15 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].since_us = sim_now_us(c->world);
     /* Of two processes with the same identity or name, the older one should stay. The checks accept
      * that either process ends if the older one is dead or has a third process as a rival, or if
-     * both started within ALIKE_US. */
-    bool others = false;
+     * both started within ALIKE_US. A process does not count the time while it is stopped, so they
+     * accept it as well if a fault stops the older one now. */
+    bool others = false, stopped = false;
+    for (uint32_t k = 0; k < c->plan.n_faults; k++)
+        stopped |= c->plan.fault[k].kind == FAULT_STOP && (c->hurt[k] >> of & 1);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
-    c->peer[of].rival |=
-        others || !cluster_alive(c, of) || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
+    c->peer[of].rival |= others || stopped || !cluster_alive(c, of)
+                         || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
     int err = f->kind == FAULT_CLONE ? sim_restart_as_clone(c->world, peer, of)
                                      : sim_restart(c->world, peer);
     if (err != 0)
