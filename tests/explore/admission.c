@@ -393,9 +393,10 @@ void admission_settled(struct cluster *c)
                  y = f->b != 0 ? (uint32_t)__builtin_ctz(f->b) : x;
         bool shared = f->kind == FAULT_TWIN
                       || memcmp(sim_id(c->world, x), sim_id(c->world, y), WIRE_ID_BYTES) == 0;
-        /* Without another live peer, the two processes may never meet. */
+        /* If one of the two processes meets no other peer, it does not learn of the other one. */
         bool both = is_double(f->kind) && shared && cluster_alive(c, x) && cluster_alive(c, y)
-                    && alive > 2 && !(c->revoked & (f->a | f->b));
+                    && !check_stranded(c, x) && !check_stranded(c, y)
+                    && !(c->revoked & (f->a | f->b));
         if (both && !c->peer[x].hurt && !c->peer[y].hurt)
             cluster_wrong(c, WRONG_ADMITTED,
                           "peer %" PRIu32 " and its %s, peer %" PRIu32 ", are both alive", y,
