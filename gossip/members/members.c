@@ -224,7 +224,9 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
         return MEMBERS_OLD;
     }
     bool other = r->boot != m->self.boot;
-    if (other) {
+    /* Both processes compare the two ages at which they first learnt of each other. If the ages were
+     * updated, each process could compare its present age with an older one of the other process. */
+    if (other && m->self.over != r->boot) {
         m->self.over = r->boot;
         m->self.age_ms = (uint64_t)age_us(m, now_us) / 1000;
     }

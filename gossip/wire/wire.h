@@ -161,8 +161,8 @@ struct record
      * one first. 0: no checkpoint. */
     uint64_t beat[2];
     /* Evidence of a duplicate identity. over: boot id of another process with this identity; 0: no
-     * other process is known. age_ms: age of the signing process, in milliseconds, when it raised
-     * its incarnation above that of the other process. */
+     * other process is known. age_ms: age of the signing process, in milliseconds, when it learnt
+     * of the other process. */
     uint64_t over, age_ms;
     char name[WIRE_NAME_MAX + 1];
     /* Addresses in the form "host:port". */
