@@ -1,8 +1,8 @@
 /* gossip/members/forget.c -- drops old members from the table and keeps their tombstones.
  *
  * A member that is dead, has left or is not endorsed is dropped after config.forget_us, or at once
- * if a full table needs room for a new member. Repeated restarts of a process without a stored identity therefore
- * cannot fill the table. A tombstone (id and incarnation) makes the table ignore old records of a
+ * if a full table needs room for a new member. Repeated restarts of a process without a stored
+ * identity therefore cannot fill the table. A tombstone (id and incarnation) makes the table ignore old records of a
  * dropped member.
  */
 #include "gossip/members/inside.h"
