@@ -379,8 +379,8 @@ static const char *other_case(const struct schema_names *header, const char *nam
     return NULL;
 }
 
-/* Names the place of column i of the schema by its neighbours, if the header has them. Used if only
- * the tags of the names are known. */
+/* Describes the place of column i of the schema: between which columns of the header it belongs.
+ * Used if the schema has only a hash of the column's name. */
 static void append_place(const struct match *m, size_t i)
 {
     size_t before = i > 0 ? find(m, i - 1) : NOT_THERE;

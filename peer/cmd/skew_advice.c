@@ -50,7 +50,7 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
     snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ", own ? "" : split);
     bool complete = n <= MANY_PEERS && is_possible(flags, &accurate);
     (void)cmd_fail(o, CMD_OK,
-                   "note: %s (%s): if the classes are unequal, try --topology base:1 "
+                   "note: %s (%s): if the peers have different classes, try --topology base:1 "
                    "--momentum-kind qg%s. In a test with 16 peers this reached 66 to 70 %%%s, and "
                    "the defaults 41 to 43 %% (see peer/docs/skewed-data.md)",
                    own ? "the data of the peers may differ" : "the data of the peers differ", cause,

@@ -394,8 +394,8 @@ static bool wants(const struct cluster *c, uint32_t i, uint32_t j, struct node_e
     return false;
 }
 
-/* Returns whether the peer has just begun the consensus phase with a topology of its own, so that it
- * may still be opening edges. */
+/* Returns whether the peer has just begun its consensus phase, and this phase has another topology
+ * than training. The peer may then still be opening edges. */
 static bool changes_topology(const struct cluster *c, uint32_t i)
 {
     struct node_size s;

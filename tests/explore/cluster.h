@@ -96,8 +96,9 @@ struct exchange
     float coefficient;
 };
 
-/* What `history` has of a round. HISTORY_MIXED: the model before the local steps, which differs from
- * the model at the start of the round, because the peer was below the quorum and mixed. */
+/* The model of a round that `history` contains. HISTORY_MODEL: the model at the start of the round,
+ * which is also the one before the local steps. HISTORY_MIXED: the peer was below the quorum and
+ * mixed in between, so `history` has the model before the local steps only. */
 enum history_state { HISTORY_NONE, HISTORY_MODEL, HISTORY_MIXED };
 
 struct watched

@@ -74,9 +74,9 @@ const struct link *join_donor(const struct join *j)
 bool join_others_resume(const struct join *j)
 {
     const struct env *v = j->env;
-    /* A resuming member begins at the latest when the longer one of --quorum-timeout and RESUME_US,
-     * and then SCHEDULE_OPENING_US, have passed since its start. The sum of all three times is
-     * enough although the member may have started later than this peer. */
+    /* A resuming member first waits for max(--quorum-timeout, RESUME_US), then for
+     * SCHEDULE_OPENING_US, and begins. The limit is the sum of all three times, so the member may
+     * have started later than this peer by min(--quorum-timeout, RESUME_US). */
     if (v->now_us - j->begun_us >= v->config.patience_us + RESUME_US + SCHEDULE_OPENING_US)
         return false;
     MARK_IF(members_tally(v->members)->n_resumed > 0, "join: other members resume");
