@@ -87,7 +87,7 @@ check "members and edges agree" metrics edges "${at[@]}"
 ./least_squares 3 listen=127.0.0.1:0 key=cluster.key rounds=3 min-peers=1 metrics="$page_0" >taken.out 2>taken.err
 code=$?
 check "a port in use is reported: $(cat taken.err)" \
-    [ "$code $(cat taken.err)" = "2 --metrics: cannot listen on $page_0: Address already in use" ]
+    [ "$code $(cat taken.err)" = "2 --metrics: cannot listen on $page_0: Address already in use; choose a free port with --metrics" ]
 check "an invalid address, too" eval '! ./least_squares 3 key=cluster.key rounds=3 metrics=nowhere 2>none.err &&
     grep -q "^--metrics: found .nowhere., expected PORT or HOST:PORT$" none.err'
 
