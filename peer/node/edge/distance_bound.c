@@ -111,19 +111,37 @@ void distance_bound_begin(struct distance_bound *c)
         .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
 }
 
-/* Returns whether a neighbour has ended without having reported that it was near the mean. Failed
- * neighbours are ignored. Always false without lock step, where the last report may be lost. */
+/* Returns whether the neighbour has ended and counts: it is neither failed nor distrusted. Always
+ * false without lock step, where the last report of the neighbour may be lost. */
+static bool has_ended(const struct edges *es, const struct neighbour *b)
+{
+    const struct member *other = members_find(es->env->members, b->edge.id);
+    bool failed = other != NULL && other->record->state == RECORD_FAILED;
+    return es->workshop->run.policy == RUN_SYNC && b->edge.state == EDGE_DONE && !failed
+           && !b->aside && !b->distrusted;
+}
+
+/* Returns whether a neighbour has ended without having reported that it was near the mean. */
 static bool ended_apart(const struct edges *es)
 {
-    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
+    for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
-        const struct member *other = members_find(es->env->members, b->edge.id);
-        bool failed = other != NULL && other->record->state == RECORD_FAILED;
-        if (b->edge.state == EDGE_DONE && !failed && !b->aside && !b->distrusted
-            && neighbour_settled(b, es->beat) == 0)
+        if (has_ended(es, b) && neighbour_settled(b, es->beat) == 0)
             return true;
     }
     return false;
+}
+
+size_t distance_bound_ended_apart(const struct edges *es)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        /* A peer that ends reports 0 after its last job, even if it was near the mean before. */
+        n += has_ended(es, b) && b->edge.settled == 0 && b->said[0].settled == 0
+             && b->said[1].settled == 0;
+    }
+    return n;
 }
 
 /* Returns whether all neighbours have ended and were near the mean, and none is distrusted. The

@@ -82,6 +82,10 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
  * with --byzantine. O(dim). */
 double distance_bound_apart(const struct edges *es);
 
+/* Returns how many neighbours have ended although none of their last reports says that they were
+ * near the mean. Failed and distrusted neighbours are ignored. 0 without lock step. */
+size_t distance_bound_ended_apart(const struct edges *es);
+
 /* Resets *c: the bound on the consensus distance is unknown. */
 void distance_bound_begin(struct distance_bound *c);
 

@@ -300,9 +300,22 @@ static double measured(const struct phases *ph)
     return fmin(known, run_context_distance(ph->workshop, ph->settling_window));
 }
 
+/* With --byzantine B: returns whether more than B neighbours have ended without being near the
+ * mean. At least one of them is honest, so some final models are far from the mean. The remaining
+ * peers can still agree with each other, and their sketches then show only the mean of their own
+ * models. Without --byzantine, the certificate counts the sketches of all members. */
+static bool others_ended_apart(const struct phases *ph)
+{
+    uint32_t tolerate = ph->workshop->run.tolerate;
+    return tolerate > 0 && distance_bound_ended_apart(ph->edges) > tolerate;
+}
+
 double phases_own_distance(const struct phases *ph)
 {
     if (mixes_again(ph) || (ph->near && run_context_vanished(ph->workshop)))
+        return (double)INFINITY;
+    MARK_IF(others_ended_apart(ph), "phases: more neighbours than B ended outside the target");
+    if (others_ended_apart(ph))
         return (double)INFINITY;
     /* The lower bound `apart` does not limit the result of an exact averaging pass, because replicas
      * can be older than the pass. */
