@@ -28,7 +28,8 @@ static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 
 /* Returns whether this peer waits for the delta or BEAT that an exact averaging pass needs from the
  * neighbour. The wait is limited, but long enough to survive a broken session, and to wait for a
- * neighbour that still trains. */
+ * neighbour that still trains. For an edge that has not been open for that time (one of its ends
+ * distrusts the other) there is no wait. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
     if (ph->phase != NODE_CONSENSUS || ph->draining
@@ -39,7 +40,8 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
     bool trains = m != NULL && m->record->state == RECORD_RUNNING && b->link != NULL;
     if (trains && limit_us > most_us)
         most_us = limit_us;
-    return ph->env->now_us - ph->idle_since_us <= most_us;
+    bool lost = b->edge.state != EDGE_OPEN && lost_us(ph, b) > most_us;
+    return !lost && ph->env->now_us - ph->idle_since_us <= most_us;
 }
 
 /* Returns the number of hops around the neighbour within which all peers are near the mean. The
