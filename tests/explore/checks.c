@@ -425,13 +425,22 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     return open;
 }
 
+/* Returns whether peer i has restarted and waits for the members of its checkpoint, and the live
+ * peers are below the quorum. It then waits for --quorum-timeout (resume.h). */
+static bool awaits_checkpoint_members(struct cluster *c, uint32_t i, uint32_t alive)
+{
+    return resume_is_waiting(sim_node(c->world, i)->resume)
+           && !verdict_quorum(alive, c->plan.n_peers, c->plan.quorum);
+}
+
 /* Checks one peer: it must not be in the joining phase while other peers train, its edges must be
  * open, and its graph must contain all live members and no other members. */
 static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
 {
     struct node_progress p = cluster_progress(c, i);
     struct node_size s;
-    bool gathers = p.phase == NODE_JOINING && (training > 0 || alive >= c->plan.min_peers);
+    bool enough = alive >= c->plan.min_peers && !awaits_checkpoint_members(c, i, alive);
+    bool gathers = p.phase == NODE_JOINING && (training > 0 || enough);
     if (gathers && tell)
         cluster_wrong(c, WRONG_GATHERING,
                       "peer %" PRIu32 " is still joining, %" PRIu32 " of %" PRIu32
