@@ -64,8 +64,8 @@ enum momentum_use {
     MOMENTUM_UPDATED,
     /* The step does not change m and v. Adam then has the formulas of quasi_global.h. */
     MOMENTUM_HELD,
-    /* As MOMENTUM_UPDATED, for moments that an exchange mixes with those of other peers. Adam then
-     * stores both moments in the form of averaged_momentum.h. */
+    /* Updated as with MOMENTUM_UPDATED. An exchange also mixes the moments with those of other
+     * peers. Adam then stores both moments in the form of averaged_momentum.h. */
     MOMENTUM_MIXED,
     MOMENTUM_IGNORED /* SGD only: the step does not use m. */
 };

@@ -39,12 +39,12 @@ static int check_free(const struct options *o, const char *host, uint16_t port, 
     if (used == n)
         return CMD_OK;
     for (uint32_t next = port + used + 1, k = 0; k < TRIES && next + n - 1 <= UINT16_MAX; k++) {
-        uint32_t free = free_ports(host, next, n, ignored);
+        uint32_t n_free = free_ports(host, next, n, ignored);
         address_of(host, next, at);
-        if (free == n)
+        if (n_free == n)
             return cmd_fail(o, CMD_USAGE, "%s (port of peer-%u of %u); try --metrics %s", error,
                             (unsigned)used, (unsigned)n, at);
-        next += free + 1;
+        next += n_free + 1;
     }
     return cmd_fail(o, CMD_USAGE, "%s (port of peer-%u of %u); choose %u free ports", error,
                     (unsigned)used, (unsigned)n, (unsigned)n);

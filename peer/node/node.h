@@ -506,8 +506,9 @@ struct node_progress
     /* Last normalised drift (drift divided by the length of a round's update) and its target. Both
      * are used with --compress auto only (gossip/exchange/codec_levels.h). */
     double excess, drift_target;
-    /* What determines the codec level: "drift"; "link", because the link has room for this level;
-     * or "price", because a denser level is too slow. NULL: the run is without --compress auto. */
+    /* Rule that determines the codec level: "drift"; "link", because the link has room for this
+     * level; or "price", because a denser level is too slow. NULL: the run is without --compress
+     * auto. */
     const char *rung_by;
     double goodput; /* Throughput of the slowest edge without latency, in bytes/s. */
     /* Largest relative distance, over the edges, between the running statistics (such as those of

@@ -84,7 +84,7 @@ enum schedule_exchange {
     SCHEDULE_EXCHANGE_COMPLETE
 };
 
-/* What this peer knows about one neighbour. scheduler_view_edges() fills in the struct. Then
+/* State of one neighbour as this peer knows it. scheduler_view_edges() fills in the struct. Then
  * round_quorum_look() limits `beat`, the neighbour's round count, to what other members confirm. */
 struct schedule_edge
 {

@@ -637,10 +637,10 @@ static bool has_new_session(const struct phases *ph)
 
 /* Returns whether this process restarted with its final model and the certificate, and may have to
  * give the certificate to other members: its earlier process may have ended before it sent the
- * certificate to any of them. The member table is then older than the end of the run, or empty. A
- * record that says that a member has ended arrives over a session, on which the certificate is sent,
- * too. This peer waits for such a record from each live member. For members that are missing in the
- * table it waits as long as until an unreachable member counts as dead. */
+ * certificate to any of them. This peer sends the certificate on each session, and waits until the
+ * record of each live member says that it has ended. The member table may be older than the end of
+ * the run, or empty. The wait for members that are missing in the table has a limit: the time after
+ * which an unreachable member counts as dead. */
 static bool owes_certificate(const struct phases *ph)
 {
     if (!ph->final || ph->taken || ph->certificate == NULL)

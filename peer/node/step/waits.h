@@ -34,7 +34,7 @@ enum waits_for {
     WAITS_FOR_FINISH
 };
 
-/* What the schedule waits for. Written by waits_decided() only. */
+/* The present wait of the schedule. Written by waits_decided() only. */
 struct waits
 {
     enum waits_for what;
