@@ -50,7 +50,7 @@ static uint16_t tally_of(const struct members *m, const struct slot *s)
     bool final = record_state_is_final(says),
          works = says == RECORD_RUNNING || says == RECORD_TRAINED;
     bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
-    final &= !(m->reopened && gone);
+    final &= !(m->watches_final && gone);
     unsigned is = s->vertex ? VERTEX : 0;
     if (!is_self(m, s) && e->counts)
         is |= (final ? FINAL : 0u) | (e->state == MEMBER_ALIVE && works ? WORKING : 0u)
@@ -135,7 +135,8 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     /* members_forget_old() keeps a member while it has a session. The session may just have ended. */
     if (gone || (!e->counts && !e->vouched))
         m->forget_due_us = 0;
-    bool final = record_state_is_final(e->record->state) && !e->refused && !(m->reopened && gone);
+    bool final = record_state_is_final(e->record->state) && !e->refused;
+    final &= !(m->watches_final && gone);
     set_vertex(m, s, is_self(m, s) || (e->counts && (final || works)));
     tally(m, s, tally_of(m, s));
 }
@@ -535,16 +536,16 @@ void members_set_state(struct members *m, enum record_state state)
     speak_above(m, m->self.incarnation);
 }
 
-void members_reopen(struct members *m, int64_t now_us)
+void members_watch_final(struct members *m, bool watches, int64_t now_us)
 {
-    m->reopened = true;
+    m->watches_final = watches;
     for (size_t i = 0; i < m->table.n; i++)
         members_judge(m, &m->table.slot[i], now_us);
 }
 
 bool members_watches(const struct members *m, const struct member *e)
 {
-    return m->reopened || !record_state_is_final(e->record->state);
+    return m->watches_final || !record_state_is_final(e->record->state);
 }
 
 void members_set_beats(struct members *m, uint64_t newer, uint64_t older)

@@ -204,12 +204,12 @@ void members_set_initial(struct members *m);
 /* Returns the last record in which the member says that it is an initial member. NULL: the table
  * has none. A process that has restarted learns from this record that it is an initial member. */
 const struct record *members_initial(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
-/* Reports that the end of the run was aborted. Before this call, a member that has announced its
- * end is not accused of silence, and stays a vertex of the topology even if it is dead. After this
- * call, such a member is treated like all others. O(n). */
-void members_reopen(struct members *m, int64_t now_us);
-/* Returns whether the silence of a member is a reason to accuse it. A member that has announced its
- * end may have exited, so its silence is no reason before members_reopen() is called. */
+/* Sets whether a member that has announced its end (FINISHED or FAILED) is treated like all others:
+ * its silence is a reason to accuse it, and a dead member is no vertex of the topology and is not
+ * in n_final. At first this is false, because in some runs a member exits as soon as it has
+ * finished. O(n). */
+void members_watch_final(struct members *m, bool watches, int64_t now_us);
+/* Returns whether the silence of a member is a reason to accuse it (members_watch_final()). */
 bool members_watches(const struct members *m, const struct member *e);
 /* Adds an address to this peer's own record if it is new, valid and there is room. Returns whether
  * it was added. */
@@ -228,9 +228,10 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* Lists the vertices of the topology in sorted order: this peer, and accepted members that are
- * ALIVE or SUSPECT and not stalled, or whose record is FINISHED or FAILED. Fills at[], which has
- * WIRE_MEMBERS_MAX elements, with indices for members_at(). Sets *self_at to this peer's position
- * in at[]. Returns the number of vertices. */
+ * ALIVE or SUSPECT and not stalled, or whose record is FINISHED or FAILED (see
+ * members_watch_final() for dead ones). Fills at[], which has WIRE_MEMBERS_MAX elements, with
+ * indices for members_at(). Sets *self_at to this peer's position in at[]. Returns the number of
+ * vertices. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* Returns a hash of the ids and names of all vertices. Tables with equal vertices have equal

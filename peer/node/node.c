@@ -46,6 +46,9 @@ static void take_run(struct node *n, const struct run *run)
         leave_run(n);
     run_context_take(&n->workshop, run);
     n->others_began = false;
+    /* A member that has finished waits for the certificate of the run. If it is silent before, it
+     * is dead, and the other members continue without it. */
+    members_watch_final(n->env.members, certificate_applies(n), n->env.now_us);
     if (n->workshop.ready)
         round_protocol_begin(n->round_protocol);
     assert(n->workshop.ready || n->env.over);

@@ -547,10 +547,9 @@ static void test_finished(void **state)
     members_close(m);
 }
 
-/* While the run ends, a member that has announced its end stays a vertex of the topology even if it
- * is dead, and is not accused of silence. After the end was aborted, such a member must be treated
- * like all others. */
-static void test_reopened(void **state)
+/* A member that has announced its end stays a vertex of the topology even if it is dead, and is not
+ * accused of silence. After members_watch_final() such a member must be treated like all others. */
+static void test_watch_final(void **state)
 {
     (void)state;
     struct members *m = open_knowing(3);
@@ -562,7 +561,7 @@ static void test_reopened(void **state)
     uint64_t all = members_view(m);
     assert_true(is_vertex(m, 1));
     assert_false(members_watches(m, members_find(m, id_of(2))));
-    members_reopen(m, TOY_SUSPECT_US);
+    members_watch_final(m, true, TOY_SUSPECT_US);
     assert_false(is_vertex(m, 1));
     assert_true(is_vertex(m, 2));
     assert_true(members_view(m) != all);
@@ -697,7 +696,7 @@ int main(void)
         cmocka_unit_test(test_session_overrides),
         cmocka_unit_test(test_we_accuse),
         cmocka_unit_test(test_finished),
-        cmocka_unit_test(test_reopened),
+        cmocka_unit_test(test_watch_final),
         cmocka_unit_test(test_tally_forgets),
         cmocka_unit_test(test_own_record),
         cmocka_unit_test(test_dirty_batches),

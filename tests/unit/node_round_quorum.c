@@ -160,6 +160,21 @@ static void test_far_ahead(void **state)
     }
 }
 
+/* In the consensus phase the rounds of members that have finished no longer grow. Such members must
+ * not make this peer believe that it is ahead of the run. */
+static void test_finished_members_do_not_count(void **state)
+{
+    static const uint64_t rounds[] = {10, 11, 12, BEAT - 25};
+    uint64_t behind = BEAT - 25, lead = 2 * 2 + 16;
+    struct round_quorum b = {0};
+    (void)state;
+    said(rounds, 4);
+    assert_int_equal(shown(&b, NODE_CONSENSUS, &behind, 1), BEAT - lead);
+    for (size_t i = 0; i < 3; i++)
+        all.links[2 * i].finished = true;
+    assert_int_equal(shown(&b, NODE_CONSENSUS, &behind, 1), behind);
+}
+
 /* ---- sessions ---- */
 
 /* The round that a peer announced last is extrapolated to the present, by the pace between its last
@@ -262,10 +277,15 @@ static void test_two_peers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_most),           cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_far_ahead),      cmocka_unit_test(test_a_minority_follows),
-        cmocka_unit_test(test_words_grow_old), cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_joining),        cmocka_unit_test(test_two_peers),
+        cmocka_unit_test(test_most),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_far_ahead),
+        cmocka_unit_test(test_a_minority_follows),
+        cmocka_unit_test(test_words_grow_old),
+        cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_joining),
+        cmocka_unit_test(test_two_peers),
+        cmocka_unit_test(test_finished_members_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void test_all_others_have_finished(void **state)
     w->no_route = false;
     lone_run(w, ENDED_AFTER_PAUSE_US / 2);
     assert_false(w->over);
-    lone_run(w, ENDED_AFTER_PAUSE_US);
+    lone_run(w, ENDED_AFTER_PAUSE_US + 2 * DEAD_REDIAL_ALONE_US);
     assert_true(w->over);
     struct verdict o = judged(w);
     assert_int_equal(o.kind, VERDICT_AWAY);

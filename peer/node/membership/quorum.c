@@ -370,6 +370,13 @@ bool member_counts_hang(const struct env *v)
 
 bool member_counts_finished(const struct env *v)
 {
-    const struct members_tally *t = members_tally(v->members);
-    return t->n_final > 0 && t->n_there == 0;
+    if (member_counts_there(v))
+        return false;
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *m = members_at(v->members, i);
+        if (m->counts && record_state_is_final(m->record->state)
+            && !env_same_id(m->record->id, v->config.id))
+            return true;
+    }
+    return false;
 }

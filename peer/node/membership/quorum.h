@@ -122,8 +122,8 @@ uint32_t member_counts_vertices(const struct env *v);
 bool member_counts_live(const struct env *v);
 /* Returns whether at least one other vertex of the topology has a record with the state `state`. */
 bool member_counts_some(const struct env *v, enum record_state state);
-/* Returns whether another member has ended its run, with or without a stored model. Such a member
- * counts even if it is dead now. */
+/* Returns whether another member has ended its run, with or without a stored model. In a run that
+ * ends with a certificate, a dead member does not count. */
 bool member_counts_ended(const struct env *v);
 /* Returns whether there is another member that is alive, has not ended its run, and has a worker
  * that is not stalled. Such a member will either report the end of its run or die. If the member
@@ -133,8 +133,8 @@ bool member_counts_end(const struct env *v);
 bool member_counts_there(const struct env *v);
 /* Returns whether another member has a stalled worker, and is neither dead nor has left. */
 bool member_counts_hang(const struct env *v);
-/* Returns whether at least one other member has ended its run, and each of the remaining members
- * has ended its run, is dead or has left. */
+/* Returns whether at least one other member has ended its run, even if it is dead now, and each of
+ * the remaining members has ended its run, is dead or has left. O(members). */
 bool member_counts_finished(const struct env *v);
 
 #endif

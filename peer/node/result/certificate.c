@@ -116,14 +116,10 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     bool own = env_same_id(r->id, n->env.config.id);
     if (r->state == RECORD_FAILED)
         return FINISH_FAILED;
-    bool gone = !own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT);
-    /* A finished member counts even if its process has exited, because a member may exit after it
-     * has finished. After an aborted attempt of the finish protocol an exited member does not
-     * count, because it cannot mix again. */
-    if (r->state == RECORD_FINISHED && !(gone && n->certificate->attempt > 0))
-        return FINISH_OUTSIDE;
-    if (gone)
+    if (!own && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT))
         return FINISH_DEAD;
+    if (r->state == RECORD_FINISHED)
+        return FINISH_OUTSIDE;
     return r->state == RECORD_STALLED ? FINISH_STALLED : FINISH_MIXING;
 }
 
@@ -325,7 +321,6 @@ static void follow_attempt(struct node *n)
         "a member is overdue: the consensus phase continues (attempt %u of %u)",
         attempt + 1, (unsigned)FINISH_ATTEMPTS);
     final_model_reopen(n);
-    members_reopen(n->env.members, n->env.now_us);
     sessions_reopen(n->sessions);
     edges_reopen(n->edges);
     if (phases_phase(n->phases) >= NODE_CONSENSUS)
@@ -414,8 +409,9 @@ bool certificate_covers(const struct node *n)
     return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate->finish));
 }
 
-/* Returns whether enough voters are alive to decide a certificate. O(members^2) after a change of
- * the member table, else O(1). */
+/* Returns whether enough voters to decide a certificate are alive or may have one: a voter that has
+ * finished may have left with a certificate, or restart with its promise. O(members^2) after a
+ * change of the member table, else O(1). */
 static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;
@@ -427,7 +423,9 @@ static bool enough_voters(struct node *n)
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
         n_voters += voter[i];
-        n_live += voter[i] && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT);
+        n_live += voter[i]
+                  && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
+                      || m->record->state == RECORD_FINISHED);
     }
     n->certificate->counted = members_changes(all);
     n->certificate->enough = is_quorum(n, n_live, n_voters, true);

@@ -71,7 +71,7 @@ const struct finish_proposal *certificate_known(const struct node *n);
  * covers. */
 bool certificate_covers(const struct node *n);
 /* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate
- * is known, and enough voters are alive. */
+ * is known, and enough voters are alive or have finished. */
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
  * certificate can still be decided, and the processes of the other members have not all ended. The

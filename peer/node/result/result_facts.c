@@ -2,9 +2,10 @@
  * together, and the distance between their models.
  *
  * A peer knows the other members by membership gossip only. A member counts as having ended
- * together with this peer if its record says that it finished, or if it is alive, has not failed
- * and its worker does not hang. A member whose record says that it failed counts as dead, because
- * its model is not stored. */
+ * together with this peer in two cases:
+ *   - Its record says that it finished. In a run with a certificate the member must not be dead.
+ *   - It is alive, has not failed, and its worker does not hang.
+ * A member whose record says that it failed counts as dead, because its model is not stored. */
 #include "peer/node/result/result_facts.h"
 
 #include "nn/math/number.h"
@@ -39,6 +40,9 @@ static void count_member(const struct node *n, const struct member *m, const uin
         return;
     bool self = env_same_id(r->id, n->env.config.id);
     bool finished = self ? final_model_state(n) != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
+    /* A member that died before there was a certificate did not end together with this peer. */
+    if (f->presence == VERDICT_TOGETHER && certificate_applies(n) && m->state == MEMBER_DEAD)
+        finished = false;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))

@@ -9,7 +9,7 @@
  *     reach. With exactly two neighbours this is the smaller one of their counts.
  *   - With 2 or more sessions: the largest round count that more than half of the members with a
  *     session reach. The count of each member is extrapolated by the member's speed since its last
- *     message.
+ *     message. Members that have finished do not count, because their round counts no longer grow.
  *   - With 1 session and 1 open edge: the largest round count that the neighbour can have reached
  *     during the longest silence between both, at FASTER times this peer's own speed.
  *
@@ -73,11 +73,13 @@ static uint64_t now_at(const struct link *l, int64_t now_us)
     return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
 }
 
-static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
+/* Lists the round counts of the members with a session. `finished`: also those of members that have
+ * finished. Returns their number. */
+static size_t claims(const struct sessions *s, bool finished, uint64_t claim[NODE_LINKS_MAX])
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_links; i++)
-        if (counts(&s->links[i]))
+        if (counts(&s->links[i]) && (finished || !s->links[i].finished))
             claim[n++] = now_at(&s->links[i], s->env->now_us);
     return n;
 }
@@ -85,7 +87,7 @@ static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n)
 {
     uint64_t claim[NODE_LINKS_MAX];
-    *n = claims(s, claim);
+    *n = claims(s, true, claim);
     return round_quorum_most(claim, *n);
 }
 
@@ -143,11 +145,11 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)
 {
     uint64_t claim[NODE_LINKS_MAX], most = 0;
-    size_t n = 0, n_sessions;
+    size_t n = 0, n_sessions = claims(s, false, claim);
+    uint64_t by_sessions = round_quorum_most(claim, n_sessions);
     for (size_t i = 0; i < v->n_edges && n < NODE_LINKS_MAX; i++)
         if (v->edge[i].state == SCHEDULE_EDGE_OPEN)
             claim[n++] = v->edge[i].beat;
-    uint64_t by_sessions = round_quorum_sessions(s, &n_sessions);
     if (n == 1 && n_sessions < 2)
         return can_have_done(b, v, claim[0], s->env->now_us);
     if (n > 1)
@@ -155,12 +157,12 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
 }
 
-/* Returns whether more than half of the sessions have a round count below `beat`. False with fewer
- * than 2 sessions. */
+/* Returns whether more than half of the unfinished members with a session have a round count below
+ * `beat`. False with fewer than 2 such members. */
 static bool most_behind(const struct sessions *s, uint64_t beat)
 {
     uint64_t claim[NODE_LINKS_MAX];
-    size_t n = claims(s, claim), n_behind = 0;
+    size_t n = claims(s, false, claim), n_behind = 0;
     for (size_t i = 0; i < n; i++)
         n_behind += claim[i] < beat;
     return n > 1 && 2 * n_behind > n;
