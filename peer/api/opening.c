@@ -367,6 +367,26 @@ static int open_checkpoints(struct hearsay *h)
     return HEARSAY_OK;
 }
 
+/* Reads the run from the output directory if this peer takes its run from other peers and was in the
+ * run before. The peer then knows when that run has ended without it, even if no other peer is
+ * left. */
+static int take_stored_run(struct hearsay *h)
+{
+    struct node_config *c = &h->config.node;
+    char there[RUN_IDENTITY_TEXT_MAX], error[RUN_ERROR_MAX];
+    struct run stored;
+    if (c->found || h->out == NULL || !outdir_read_identity(h->out, there))
+        return HEARSAY_OK;
+    const char *text = run_identity_run_text(there);
+    int err = run_from_text(&stored, h->o->command->trainer, text, strlen(text), error);
+    if (err == 0)
+        err = run_with_flags(&c->run, &stored, &c->flags, error);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "--out %s has another run: %s", h->out, error);
+    c->found = run_is_fixed(&c->run);
+    return HEARSAY_OK;
+}
+
 static int take_identity(struct hearsay *h)
 {
     char error[SETTINGS_ERROR_MAX], path[CHECKPOINT_STORE_PATH_MAX];
@@ -429,20 +449,10 @@ static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
  * changed. */
 int handle_prepare(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {parse,
-                                                    check_shard,
-                                                    take_settings,
-                                                    take_checkpoint_interval,
-                                                    lay_tensors,
-                                                    take_run,
-                                                    check_initial,
-                                                    open_out,
-                                                    open_checkpoints,
-                                                    take_identity,
-                                                    check_owner,
-                                                    configure,
-                                                    handle_open_files,
-                                                    NULL};
+    static int (*const step[])(struct hearsay *) = {
+        parse,         check_shard,   take_settings, take_checkpoint_interval, lay_tensors,
+        take_run,      check_initial, open_out,      open_checkpoints,         take_stored_run,
+        take_identity, check_owner,   configure,     handle_open_files,        NULL};
     return all(h, step);
 }
 

@@ -530,6 +530,45 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     unlink(key);
 }
 
+/* A peer without run options takes the run from another peer. After a restart without a checkpoint,
+ * it must know the run from its output directory: after --quorum-timeout without other peers, the
+ * run has ended without it. */
+static void test_a_restarted_peer_knows_its_run(void **state)
+{
+    static struct rig_peer p[2];
+    char key[64], dir[96], text[320];
+    (void)state;
+    rig_key(key);
+    snprintf(dir, sizeof dir, "%s.out", key);
+    snprintf(text, sizeof text,
+             "key=%s name=giver rounds=1000 listen=127.0.0.1:0 min-peers=2 quorum-timeout=1", key);
+    rig_init(&p[0], 0, false, text);
+    assert_int_equal(hearsay_open(p[0].h), HEARSAY_OK);
+    snprintf(text, sizeof text,
+             "key=%s name=taker listen=127.0.0.1:0 bootstrap=127.0.0.1:%u out=%s checkpoint=off "
+             "quorum-timeout=5",
+             key, hearsay_port(p[0].h), dir);
+    rig_init(&p[1], 1, false, text);
+    assert_int_equal(hearsay_open(p[1].h), HEARSAY_OK);
+    p[0].stop_at = 50;
+    rig_start(&p[0]);
+    assert_int_equal(hearsay_wait(p[1].h, -1), HEARSAY_OK);
+    for (int r = 0; r < 3; r++) {
+        rig_step(&p[1]);
+        assert_int_equal(hearsay_round(p[1].h, NULL, -1), HEARSAY_OK);
+    }
+    hearsay_close(p[1].h);
+    rig_join(&p[0]);
+    hearsay_close(p[0].h);
+    rig_init(&p[1], 1, false, text);
+    assert_int_equal(hearsay_open(p[1].h), HEARSAY_OK);
+    assert_int_equal(hearsay_wait(p[1].h, 20), HEARSAY_OVER);
+    assert_int_equal(hearsay_exit_code(p[1].h), 3);
+    hearsay_close(p[1].h);
+    rm_dir(dir);
+    unlink(key);
+}
+
 static void test_many_opens_and_closes(void **state)
 {
     char key[64], text[128];
@@ -565,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_a_child_has_no_part_in_it),
         cmocka_unit_test(test_a_checkpoint_holds_the_callers_bytes),
+        cmocka_unit_test(test_a_restarted_peer_knows_its_run),
         cmocka_unit_test(test_many_opens_and_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
