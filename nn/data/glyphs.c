@@ -18,6 +18,16 @@ enum {
     DISTRACTORS_MAX = 3
 };
 
+/* segment_draw() draws a multiple of BLOCK pixels of each row, so that the compiled loop needs vector
+ * instructions only. Builds with sanitizers do not use vector instructions here. */
+#ifdef HEARSAY_SANITIZED
+enum { BLOCK = 1 };
+#else
+enum { BLOCK = 8 };
+#endif
+/* Floats of a row in memory. The last block may end outside the image. */
+enum { STRIDE = SIDE + BLOCK };
+
 struct point
 {
     float x, y;
@@ -178,7 +188,8 @@ struct warp
     /* Factors of u^2, u v, v^2, u^2 v and u v^2 in the polynomial that bends the glyph. */
     float bend_x[5], bend_y[5];
     /* Sine waves that bend the glyph: [0] in the x direction, [1] in the y direction. */
-    float amplitude[2], angle[2], phase[2];
+    float amplitude[2], phase[2];
+    struct point direction[2];    /* Unit vector along which the wave proceeds. */
     float xx, xy, yx, yy, dx, dy; /* Affine map from the box [-1, 1] x [-1, 1] to the image. */
 };
 
@@ -190,7 +201,8 @@ static void warp_draw(struct warp *w, struct rng *r)
     }
     for (int i = 0; i < 2; i++) {
         w->amplitude[i] = draw(r, wave);
-        w->angle[i] = draw(r, (struct range){0, 1});
+        float turns = draw(r, (struct range){0, 1});
+        w->direction[i] = (struct point){cosine(turns), sine(turns)};
         w->phase[i] = draw(r, (struct range){0, 1});
     }
     float turns = draw(r, rotation) * .159154943f;
@@ -216,7 +228,7 @@ static struct point warp_apply(const struct warp *w, struct point p)
 {
     float push[2];
     for (int i = 0; i < 2; i++) {
-        float along = cosine(w->angle[i]) * p.x + sine(w->angle[i]) * p.y;
+        float along = w->direction[i].x * p.x + w->direction[i].y * p.y;
         push[i] = w->amplitude[i] * sine(.7f * along + w->phase[i]);
     }
     float u = p.x + polynomial(w->bend_x, p.x, p.y) + push[0];
@@ -276,7 +288,8 @@ static int end_pixel(float high, float r)
 }
 
 /* Draws one segment. The coverage of a pixel falls from 1 to 0 over one pixel at the pen's edge. If
- * several segments cover a pixel, the darkest one counts. */
+ * several segments cover a pixel, the darkest one counts. The coverage of the pixels from x1 to
+ * x0 + n is 0, so they do not change. */
 VEC_CLONES static void segment_draw(float *image, struct point a, struct point b, float half,
                                     float grey)
 {
@@ -285,18 +298,19 @@ VEC_CLONES static void segment_draw(float *image, struct point a, struct point b
     float inverse = 1.f / (dx * dx + dy * dy + 1e-6f);
     int x0 = first_pixel(fminf(a.x, b.x), reach), x1 = end_pixel(fmaxf(a.x, b.x), reach);
     int y0 = first_pixel(fminf(a.y, b.y), reach), y1 = end_pixel(fmaxf(a.y, b.y), reach);
+    int n = (x1 - x0 + BLOCK - 1) / BLOCK * BLOCK;
     for (int y = y0; y < y1; y++) {
-        float *row = image + y * SIDE;
+        float *row = image + y * STRIDE + x0;
         float py = (float)y - a.y;
-        for (int x = x0; x < x1; x++) {
-            float px = (float)x - a.x;
+        for (int i = 0; i < n; i++) {
+            float px = (float)(x0 + i) - a.x;
             float t = (px * dx + py * dy) * inverse;
             t = t < 0.f ? 0.f : t > 1.f ? 1.f : t;
             float ex = px - t * dx, ey = py - t * dy;
             float cover = reach - sqrtf(ex * ex + ey * ey);
             cover = cover < 0.f ? 0.f : cover > 1.f ? 1.f : cover;
             float v = cover * grey;
-            row[x] = row[x] > v ? row[x] : v;
+            row[i] = row[i] > v ? row[i] : v;
         }
     }
 }
@@ -344,11 +358,14 @@ VEC_CLONES static void develop(const float *image, uint64_t key, float back, flo
                                uint8_t *pixels)
 {
     float scale = sigma * 1.7320508f / 65536.f;
+    float compact[SIDE * SIDE]; /* The image without the space between its rows. */
+    for (int y = 0; y < SIDE; y++)
+        memcpy(compact + y * SIDE, image + y * STRIDE, SIDE * sizeof *compact);
     for (uint64_t i = 0; i < SIDE * SIDE; i++) {
         uint64_t bits = rng_at(key, i);
         int32_t sum = (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff)
                       + (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
-        float v = back + image[i] * (1.f - back) + (float)(sum - 131070) * scale;
+        float v = back + compact[i] * (1.f - back) + (float)(sum - 131070) * scale;
         v = v < 0.f ? 0.f : v > 1.f ? 1.f : v;
         pixels[i] = (uint8_t)(int32_t)(v * 255.f + .5f);
     }
@@ -357,7 +374,7 @@ VEC_CLONES static void develop(const float *image, uint64_t key, float back, flo
 uint8_t glyphs_image(uint64_t seed, uint64_t i, uint8_t pixels[SIDE * SIDE])
 {
     struct rng r = rng_stream(rng_key(seed, RNG_GLYPHS, i, 0));
-    float image[SIDE * SIDE] = {0};
+    float image[SIDE * STRIDE] = {0};
     uint8_t class = (uint8_t)rng_below(&r, GLYPHS_CLASSES);
     float grey = draw(&r, ink), back = draw(&r, paper), sigma = draw(&r, grain);
     distractors_draw(image, &r, grey);
