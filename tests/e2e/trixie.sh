@@ -10,7 +10,7 @@ fresh_begin trixie
 follow_pages trixie
 # More cases run in Debian 12. In Debian 13 a few cases are enough to find errors of other compilers or
 # libraries.
-check "tests/run --quick" types "TEST_SHARE=20 tests/run --quick" 4
+check "tests/run --quick" types "TEST_SHARE=20 PLAN_SHARE=5 tests/run --quick" 4
 grep '^not ok' typed.out | sed 's/^/# /'
 
 # Checks in a second, bare Debian that the run-time packages of deploy/Dockerfile are enough to run the program.
