@@ -329,7 +329,7 @@ static void check_threads(const char *spec, const char *kind, double clip)
     for (uint64_t round = 0; round < 3; round++)
         want[round] = steps(&one, round, 2);
     for (uint32_t threads = 2; threads <= 7; threads++) {
-        if (!test_share_has(threads - 2) && threads < 7)
+        if (!test_share_has(threads - 1) && threads < 7)
             continue;
         several(&b, spec, kind, 5);
         b.config.optimiser.clip = clip;

@@ -5,23 +5,18 @@
  * tests/CMakeLists.txt). Allocations of the simulator itself do not fail.
  *
  * The cluster forms, trains, writes checkpoints, is killed and resumes from them. A peer that lacks
- * the last checkpoint joins by fetching a model. NOMEM_STEP=N tests only every N-th allocation. */
+ * the last checkpoint joins by fetching a model. test_share.h says which share of the allocations
+ * fails in turn. NOMEM_STEP=N tests only every N-th allocation. */
 #include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"
+#include "test_share.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 
 enum { SECOND = 1000 * 1000, LIMIT_S = 900, PEERS = 3, ROUNDS = 60 };
-
-/* With sanitizers, each run takes ten times as long, so only some allocations are tested. */
-#ifdef HEARSAY_SANITIZED
-enum { ALLOC_STEP = 13 };
-#else
-enum { ALLOC_STEP = 1 };
-#endif
 
 /* ---- the allocator ---- */
 
@@ -213,7 +208,7 @@ static bool once(const char *compress, uint32_t mixer, enum run_policy policy)
 static size_t step(void)
 {
     const char *s = getenv("NOMEM_STEP");
-    return s != NULL && atoi(s) > 0 ? (size_t)atoi(s) : ALLOC_STEP;
+    return s != NULL && atoi(s) > 0 ? (size_t)atoi(s) : (size_t)test_share();
 }
 
 static void each(const char *compress, uint32_t mixer, enum run_policy policy, size_t behind)
