@@ -52,12 +52,12 @@ goes_on()
 {
     local name=$1 run pid
     shift
-    run=(local --peers 3 --model mlp:784-32-10 --rounds 2500 --seed "$seed" --checkpoint 0.1s "$@")
+    run=(local --peers 3 --model mlp:784-32-10 --rounds 1600 --seed "$seed" --checkpoint 0.1s "$@")
     check "$name: never interrupted" eval \
         'bounded "$HEARSAY" "${run[@]}" --out "whole-$name" >"whole-$name.out" 2>"whole-$name.err"'
     setsid "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err" </dev/null &
     pid=$!
-    wait_until 60 lines "killed-$name/peer-0/metrics.jsonl" 700
+    wait_until 60 lines "killed-$name/peer-0/metrics.jsonl" 400
     kill -9 -- "-$pid" # Kills the process group of the parent, which contains the peers.
     wait "$pid" 2>/dev/null
     check "$name: after a kill, the same command continues the run" eval \
@@ -105,7 +105,7 @@ local, qg, lam = apart("local"), apart("qg"), apart("decentlam")
 print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg, {lam:.3g} with decentlam")
 assert qg < 0.7 * local and lam < 0.7 * local
 PY
-goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 400 --one-step-last 1700
+goes_on qg-adam --optimiser adam --lr 0.001 --momentum-kind qg --compress qsgd:4 --local-steps 3 --post-local 250 --one-step-last 1100
 goes_on decentlam --momentum-kind decentlam --compress qsgd:4
 goes_on averaged --momentum-kind averaged --compress qsgd:4
 goes_on averaged-adam --momentum-kind averaged --optimiser adam --lr 0.001 --compress qsgd:4
