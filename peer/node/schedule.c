@@ -287,7 +287,8 @@ static bool drained(const struct schedule_view *v)
  *   - The run has no consensus phase (--final-drift 0).
  *
  * For the first two reasons the peer ends at once, with `late` set in the decision. For the others
- * it first completes the exchanges that are half done.
+ * it first completes the exchanges that are half done. If these exchanges move it out of the target
+ * again, it continues to mix (`resumes`).
  *
  * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no
  * neighbour left to mix with and is not known to be within the target. It waits for the finish
@@ -309,6 +310,14 @@ static struct schedule_decision settle(const struct schedule_view *v)
         return (struct schedule_decision){.act = SCHEDULE_WAIT, .stranded = true};
     bool left = alone && !v->may_recover;
     bool over = v->target <= 0 || left || (all_settled(v) && !awaits_word(v) && !v->held);
+    if (v->draining && v->may_recover && !late && !over && drained(v)) {
+        MARK("schedule: mixes again, the last exchanges moved this peer");
+        struct schedule_view mixing = *v;
+        mixing.draining = false;
+        struct schedule_decision d = settle(&mixing);
+        d.resumes = true;
+        return d;
+    }
     bool drain = v->draining || late || over;
     MARK_IF(left, "schedule: consensus phase ends, no neighbour is left");
     MARK_IF(over && !left, "schedule: consensus phase ends, all are near");

@@ -221,6 +221,7 @@ struct schedule_decision
     enum schedule_act act;
     uint64_t claim; /* Skip to this round count, then decide again. 0: do not skip. */
     bool drain;     /* True: the consensus phase is over, so no new deltas are made. */
+    bool resumes;   /* True: the consensus phase is not over after all: `draining` ends. */
     /* True: the consensus phase ends without having reached the target --final-drift. */
     bool late;
     bool left; /* True: the consensus phase ends because no neighbour is left to mix with. */

@@ -506,6 +506,24 @@ static void test_stranded(void **state)
     assert_false(schedule_next(&v).stranded);
 }
 
+/* A peer that was about to end continues to mix if its last exchanges moved it out of the target. If
+ * no finish protocol can bring it back, it ends. */
+static void test_the_last_exchanges_move_the_peer(void **state)
+{
+    struct schedule_edge e[2] = {at(150), at(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    e[0].exchange = e[1].exchange = SCHEDULE_EXCHANGE_EMPTY;
+    v.draining = true;
+    v.distance = 2 * v.target;
+    expect(&v, SCHEDULE_LAST, "no finish protocol");
+    v.may_recover = true;
+    expect(&v, SCHEDULE_MIX, "mixes again");
+    assert_true(schedule_next(&v).resumes && !schedule_next(&v).drain);
+    e[0].exchange = SCHEDULE_EXCHANGE_COMPLETE;
+    assert_false(schedule_next(&v).resumes);
+}
+
 /* In lock step a peer continues if a neighbour is ahead, even without a delta to apply. Otherwise
  * the two peers would wait for each other forever. */
 static void test_the_last_phase_in_lock_step(void **state)
@@ -624,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_the_end_without_progress),
         cmocka_unit_test(test_nobody_is_left_to_mix_with),
         cmocka_unit_test(test_stranded),
+        cmocka_unit_test(test_the_last_exchanges_move_the_peer),
         cmocka_unit_test(test_the_last_phase_in_lock_step),
         cmocka_unit_test(test_whose_turn_it_is_not),
         cmocka_unit_test(test_who_ends_later),

@@ -785,7 +785,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         set_bound(ph, (double)INFINITY);
     }
     phase_log_decided(ph, v, d);
-    ph->draining |= d->drain;
+    ph->draining = (ph->draining && !d->resumes) || d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     waits_decided(&ph->waits, d, named(ph, d));
     run_ended_waits(ph);
