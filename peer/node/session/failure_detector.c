@@ -321,8 +321,8 @@ enum sessions_away sessions_deserted(const struct sessions *s)
 /* ---- two members with one name ---- */
 
 /* Returns whether the member is alive and has not ended its run. The state ALIVE alone is not
- * enough: a member that has ended its run is not accused of silence, so it may stay ALIVE in the
- * table after its process has exited. */
+ * enough: in a run without a certificate, a member that has ended is not accused of silence, so it
+ * may stay ALIVE in the table after its process has exited. */
 static bool works(const struct member *m)
 {
     return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
@@ -431,8 +431,8 @@ static void look_for_mute(struct sessions *s)
     }
 }
 
-/* Members that have ended their run or left the cluster may be silent, so they are neither probed
- * nor accused. */
+/* Members that have left the cluster are neither probed nor accused. The same is true for members
+ * that have ended a run without a certificate (members_watches()). */
 void failure_detector_tick(struct sessions *s)
 {
     look_for_mute(s);
