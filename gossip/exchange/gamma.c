@@ -83,14 +83,20 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
-/* Limits the step size v to the bounds of gamma. If the lower bound is above the upper bound, the
- * upper bound wins. */
-static double confine(const struct gamma *g, double v)
+/* Limits the step size v to the bounds of gamma, and to the bound `most` of this exchange. If the
+ * lower bound is above an upper bound, the upper bound wins. */
+static double confine(const struct gamma *g, double v, double most)
 {
     double least = low * g->delta, greatest = high * g->delta;
     v = v > least ? v : least;
     v = v < greatest ? v : greatest;
+    v = v < most ? v : most;
     return v < g->most ? v : g->most;
+}
+
+double gamma_semidefinite(uint32_t d_i, uint32_t d_j)
+{
+    return (1.0 + (d_i > d_j ? d_i : d_j)) / ((double)d_i + d_j);
 }
 
 double gamma_next(struct gamma *g, const struct gamma_exchange *x)
@@ -102,7 +108,7 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     if (!g->begun || g->codecs != x->codecs) {
         g->delta = delta;
         g->most = 1;
-        g->value = confine(g, first_share * delta);
+        g->value = confine(g, first_share * delta, x->most);
         /* A threshold codec may send nothing at first, and gamma is 0 after such an exchange.
          * Because the rule multiplies gamma, gamma would then stay 0. The next exchange therefore
          * uses the rule for a first exchange. */
@@ -111,7 +117,7 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     } else {
         double change = g->d2 > 0 ? correction(g->e2, g->d2) : 1;
         g->delta += smoothing * (delta - g->delta);
-        g->value = confine(g, g->value * change);
+        g->value = confine(g, g->value * change, x->most);
     }
     /* Stores the values of this exchange that the rule needs in the next exchange. gamma_measured()
      * sets d2 after mixing. */

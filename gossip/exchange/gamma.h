@@ -27,6 +27,20 @@
  * row, until the two models are no closer than unrelated models (D^2 > |a|^2 + |b|^2). Gamma is
  * then halved, and its upper bound rises by 1 % per exchange.
  *
+ * Some runs need a mixing matrix without negative eigenvalues (*positive semidefinite*). In these
+ * runs gamma is also at most
+ *
+ *   (1 + max(d_i, d_j)) / (d_i + d_j)
+ *
+ * for an edge between peers of the degrees d_i and d_j. With the Metropolis-Hastings weight w = 1 /
+ * (1 + max(d_i, d_j)), gamma w is then at most 1 / (d_i + d_j). The mixing matrix is 1 - L, where L
+ * is the Laplacian with the edge weights gamma w. L has the nonzero eigenvalues of the matrix over
+ * pairs of edges whose row of edge e is gamma w times 2 at e, +-1 at the d_i + d_j - 2 edges that
+ * share a peer with e, and 0 elsewhere. The absolute values of a row have a sum of gamma w (d_i +
+ * d_j) <= 1, so L has no eigenvalue above 1 (Anderson, Morley 1985, for weighted edges). The two
+ * ends of an edge know both degrees. On even rings, tori with even sides and hypercubes, each
+ * larger gamma that is common to all edges gives a negative eigenvalue.
+ *
  * Rho is taken from the previous exchange, because D is a by-product of the mixing in that
  * exchange. Both ends have all inputs bit for bit, and the rule uses only + - * / sqrt, which IEEE
  * 754 rounds alike on every machine. Both ends therefore compute the same gamma, the two
@@ -92,7 +106,14 @@ struct gamma_exchange
     double x2_other, e2_other;
     /* Number that identifies the pair of codecs of the two deltas, the same at both ends. */
     uint32_t codecs;
+    /* Upper bound of an adaptive step size in this exchange: 1 or gamma_semidefinite(). */
+    double most;
 };
+
+/* Returns the bound of gamma, at most 1, for an edge between peers of the degrees d_i and d_j, both
+ * at least 1. If all edges obey it, the mixing matrix has no negative eigenvalue (top of this
+ * file). */
+double gamma_semidefinite(uint32_t d_i, uint32_t d_j);
 
 /* Initialises gamma. fixed_value: the constant step size; 0 selects the adaptive rule. */
 void gamma_init(struct gamma *g, double fixed_value);

@@ -63,9 +63,18 @@ static uint32_t family(uint32_t codec)
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
 }
 
+/* A delta with the codec DELTA_FINAL belongs to the consensus phase, where no local steps can
+ * amplify a difference between models. */
+double correction_most_gamma(const struct mixing *m, const struct mixing_task *t)
+{
+    const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
+    bool trains = own->codec != DELTA_FINAL && other->codec != DELTA_FINAL;
+    return m->semidefinite && trains ? gamma_semidefinite(own->degree, other->degree) : 1;
+}
+
 /* Builds the input of the gamma rule from the headers of the two deltas. `codecs` identifies the
  * pair of codecs and is the same number at both ends. */
-static struct gamma_exchange exchange_of(const struct mixing_task *t)
+static struct gamma_exchange exchange_of(const struct mixing *m, const struct mixing_task *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
     uint32_t i = family(own->codec), j = family(other->codec);
@@ -74,7 +83,8 @@ static struct gamma_exchange exchange_of(const struct mixing_task *t)
                                    .e2_own = (double)own->e2,
                                    .x2_other = (double)other->x2,
                                    .e2_other = (double)other->e2,
-                                   .codecs = lo * DELTA_CODECS + hi};
+                                   .codecs = lo * DELTA_CODECS + hi,
+                                   .most = correction_most_gamma(m, t)};
 }
 
 /* Returns whether correction term t is much longer than most of the other n - 1 terms, which is a
@@ -148,7 +158,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
      * how far training moves a model. The outlier filter compares distances with |x - x0| and
      * therefore sets no limit in that round. */
     bool has_trained = m->announced.run_round > 0;
-    struct gamma_exchange x = exchange_of(t);
+    struct gamma_exchange x = exchange_of(m, t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
     double gamma = step > 0 ? own_step(&t->edge->gamma, &x, step) : gamma_next(&t->edge->gamma, &x);
     return (struct correction){.a = t->replica->v,

@@ -51,6 +51,10 @@ struct correction
  * clears v then. */
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
 
+/* Returns the upper bound of an adaptive gamma in a task's exchange, the same at both ends. 1,
+ * unless m->semidefinite is set and the exchange belongs to training. */
+double correction_most_gamma(const struct mixing *m, const struct mixing_task *t);
+
 /* Corrects m->x by each committed task for which corrects() is true. Called in a mixer's mix(),
  * on the worker. step() returns a constant step size for a task; if it is NULL or returns 0, the
  * edge's adaptive gamma is used. Sets m->local2 to the sum of |b - a|^2 if any task was

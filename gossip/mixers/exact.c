@@ -13,7 +13,8 @@ struct exact
 {
     /* Vector of dim zeros. A whole model is encoded as its difference from this vector. */
     float *zero;
-    double step; /* Step size of training exchanges, greater than 0. */
+    /* Step size of training exchanges, greater than 0. With mixing.semidefinite, edges use less. */
+    double step;
 };
 
 static const struct exact *exact_of(const struct mixing *m)
@@ -78,13 +79,12 @@ static bool corrects(const struct mixing_task *t)
     return true;
 }
 
-/* Returns the constant step size if both deltas are whole models, else 0, which selects the
- * adaptive gamma. The adaptive rule needs the compression error of a codec, which only corrections
- * report. */
+/* Returns the step size if both deltas are whole models, else 0, which selects the adaptive gamma.
+ * The adaptive rule needs the compression error of a codec, which only corrections report. */
 static double step_of(const struct mixing *m, const struct mixing_task *t)
 {
     bool models = t->ours.head.codec == DELTA_RUN && t->theirs.head.codec == DELTA_RUN;
-    return models ? exact_of(m)->step : 0;
+    return models ? exact_of(m)->step * correction_most_gamma(m, t) : 0;
 }
 
 void exact_mix(struct mixing *m)

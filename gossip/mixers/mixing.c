@@ -79,6 +79,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                          .conserved = config->conserved,
                          .fixed_gamma = config->fixed_gamma,
+                         .semidefinite = config->semidefinite,
                          .tolerate = config->tolerate,
                          .pull = config->pull,
                          .trigger = config->trigger,

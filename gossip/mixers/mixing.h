@@ -165,6 +165,9 @@ struct mixing
     struct packet_pool packets;
     struct replica_pool replicas;
     double fixed_gamma; /* Constant consensus step size gamma. 0: adaptive. */
+    /* True: during training gamma is at most gamma_semidefinite(), so that the mixing matrix has no
+     * negative eigenvalue. Only for constant topologies, and if gamma is not fixed by the user. */
+    bool semidefinite;
     /* Number of Byzantine neighbours to tolerate (clip.h). 0: clipping is off. */
     uint32_t tolerate;
     /* Number of neighbours that were proven Byzantine, which take no part in this job. */
@@ -237,6 +240,7 @@ struct mixing_config
     float *companion[MIXING_COMPANIONS];
     bool conserved;
     double fixed_gamma;
+    bool semidefinite;
     uint32_t tolerate;
     double pull, trigger;
     uint64_t run_seed, draw_key;

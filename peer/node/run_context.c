@@ -63,6 +63,7 @@ static int open_mixing(struct run_context *w)
                               .conserved = w->trainer.conserved,
                               .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
                               .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
+                              .semidefinite = run_outer_limits_gamma(r),
                               .tolerate = r->tolerate,
                               .pull = r->pull,
                               .trigger = r->trigger,

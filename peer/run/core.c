@@ -700,7 +700,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_no_factor_masking, .of = "mixer",
      .why = "only with --mixer average: the other mixers do not send momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
-     .help = "consensus step size; auto: adapted to each edge, or 1 if the mixer sends whole models",
+     .help = "consensus step size; auto: adapted to each edge, or 1 if the mixer sends whole models, and limited if --outer has a large momentum",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "tolerate N Byzantine neighbours per peer: limit the influence of the neighbours with the most distant models (clipping); needs 2 N + 2 neighbours; can shift the mean of the models",

@@ -2,6 +2,7 @@
 #include "peer/run/outer.h"
 
 #include "nn/math/number.h"
+#include "topology/round_schedule.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -49,4 +50,27 @@ struct run_outer run_outer_of(const struct run *r)
     bool valid = r->outer[0] == '\0' || run_outer_parse(r->outer, &o);
     assert(valid);
     return o;
+}
+
+/*
+ * Consider a difference between the models of peers that belongs to the eigenvalue l of the mixing
+ * matrix. Let the local steps of a round reduce the difference by the share c, in [0, 1], and let mu
+ * be the outer momentum. One round changes the difference x and the outer momentum u by
+ *
+ *   u <- mu u - c x
+ *   x <- l (x + lr (mu u - c x))       with the new u (nn/train/outer_optimiser.h)
+ *
+ * For l >= 0 and lr c < 1, x decays. For l < 0, x decays only if lr c < (1 - mu) (1 - 1 / l). The
+ * right side decreases to 2 (1 - mu) as l goes to -1. If lr is at most 2 (1 - mu), x therefore
+ * decays for every mixing matrix, and gamma needs no limit.
+ *
+ * Two kinds of topologies have no limit either. On a complete graph, gamma = 1 gives all peers the
+ * exact mean: l is 0. Of the round schedules, base:K gives all peers the exact mean after each pass,
+ * and the others average pairs of models: l is 0 or 1.
+ */
+bool run_outer_limits_gamma(const struct run *r)
+{
+    struct run_outer o = run_outer_of(r);
+    return r->gamma_auto && o.momentum > 0 && o.lr > 2 * (1 - o.momentum)
+           && strcmp(r->topology, "complete") != 0 && !round_schedule_of(r->topology);
 }

@@ -21,6 +21,11 @@ void run_outer_text(const struct run_outer *o, char *out);
 /* Returns the outer optimiser of a run. */
 struct run_outer run_outer_of(const struct run *r);
 
+/* Returns whether --gamma auto must be limited, so that the mixing matrix of training exchanges has
+ * no negative eigenvalue (gossip/exchange/gamma.h). Otherwise the outer optimiser could amplify the
+ * differences between models (outer.c). */
+bool run_outer_limits_gamma(const struct run *r);
+
 /* Returns whether the run has an outer optimiser. */
 static inline bool run_has_outer(const struct run *r)
 {

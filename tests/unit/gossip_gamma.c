@@ -1,8 +1,10 @@
 /* tests/unit/gossip_gamma.c -- tests the consensus step size gamma of one edge.
  *
- * Tested are the residual-ratio rule, its bounds, and the halving of gamma after a runaway. */
+ * Tested are the residual-ratio rule, its bounds, the halving of gamma after a runaway, and the
+ * bound that avoids negative eigenvalues of the mixing matrix. */
 #include "gossip/exchange/gamma.h"
 #include "nn/math/rng.h"
+#include "topology/topology.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +24,7 @@ static void near(double got, double want, double tolerance)
  * and e2 after it, at both ends. Returns gamma. */
 static double next(struct gamma *g, double e2)
 {
-    struct gamma_exchange x = {1, e2, 1, e2, 0};
+    struct gamma_exchange x = {1, e2, 1, e2, 0, 1};
     return gamma_next(g, &x);
 }
 
@@ -37,20 +39,21 @@ static void test_first(void **state)
         double want;
     } row[] = {
         /* The contraction delta is 1/4 at both ends, so gamma is 0.375. */
-        {{4, 3, 4, 3, 0}, 0.375},
+        {{4, 3, 4, 3, 0, 1}, 0.375},
         /* The contraction delta is 1/4 at one end and 9/10 at the other: the smaller counts. */
-        {{4, 3, 10, 1, 0}, 0.375},
+        {{4, 3, 10, 1, 0, 1}, 0.375},
         /* The smaller contraction delta counts, also if it is the neighbour's. */
-        {{10, 1, 4, 3, 0}, 0.375},
+        {{10, 1, 4, 3, 0, 1}, 0.375},
         /* The contraction delta is 3/4, so 1.5 delta = 1.125, which is limited to 1. */
-        {{4, 1, 4, 1, 0}, 1},
-        {{4, 4. / 3, 9, 3, 0}, 1}, /* The contraction delta is 2/3, so 1.5 delta is exactly 1. */
-        {{7, 0, 3, 0, 0}, 1}, /* The deltas of both ends have no error, so the contraction is 1. */
-        {{4, 4, 4, 0, 0}, 0}, /* This end's delta transmitted nothing: contraction 0. */
-        {{4, 5, 4, 0, 0}, 0}, /* This end's delta increased the error: gamma is 0. */
+        {{4, 1, 4, 1, 0, 1}, 1},
+        {{4, 4. / 3, 9, 3, 0, 1}, 1}, /* The contraction delta is 2/3, so 1.5 delta is exactly 1. */
+        {{7, 0, 3, 0, 0, 1},
+         1}, /* The deltas of both ends have no error, so the contraction is 1. */
+        {{4, 4, 4, 0, 0, 1}, 0}, /* This end's delta transmitted nothing: contraction 0. */
+        {{4, 5, 4, 0, 0, 1}, 0}, /* This end's delta increased the error: gamma is 0. */
         /* This end's replica equals the model before the delta, so its contraction counts as 1. */
-        {{0, 0, 4, 3, 0}, 0.375},
-        {{0, 0, 0, 0, 0}, 1},
+        {{0, 0, 4, 3, 0, 1}, 0.375},
+        {{0, 0, 0, 0, 0, 1}, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -134,8 +137,8 @@ static void test_bears(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct gamma g = begun(0.1, row[i].d2);
-        struct gamma_exchange x = {1, row[i].e2_own, 1, row[i].e2_other, 0};
-        struct gamma_exchange other = {1, row[i].e2_other, 1, row[i].e2_own, 0};
+        struct gamma_exchange x = {1, row[i].e2_own, 1, row[i].e2_other, 0, 1};
+        struct gamma_exchange other = {1, row[i].e2_other, 1, row[i].e2_own, 0, 1};
         assert_true(fabs(gamma_bears(&g, &x) - row[i].want) <= 1e-12);
         assert_true(gamma_bears(&g, &x) == gamma_bears(&g, &other));
     }
@@ -197,7 +200,7 @@ static void test_smoothing(void **state)
     /* The first contraction delta is stored as it is; later ones are averaged. */
     near(g.delta, 0.2, 1e-15);
     for (int t = 1; t <= 40; t++) {
-        struct gamma_exchange x = {10, 3, 10, 1, 0}, y = {10, 1, 10, 3, 0};
+        struct gamma_exchange x = {10, 3, 10, 1, 0, 1}, y = {10, 1, 10, 3, 0, 1};
         /* The residual ratio is large, so gamma goes to its lower bound. */
         gamma_measured(&g, 1e-9);
         double got = gamma_next(&g, t % 2 ? &x : &y);
@@ -246,7 +249,7 @@ static void test_fixed(void **state)
     (void)state;
     gamma_init(&g, 0.0375);
     for (int i = 0; i < 10; i++) {
-        struct gamma_exchange x = {1, 0.1 * i, 2, 0, (uint32_t)i};
+        struct gamma_exchange x = {1, 0.1 * i, 2, 0, (uint32_t)i, 1};
         assert_true(gamma_next(&g, &x) == 0.0375);
         gamma_measured(&g, i);
     }
@@ -261,7 +264,7 @@ static void test_codec_change(void **state)
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    struct gamma_exchange coarse = {1, 0.9, 1, 0.9, 0}, fine = {1, 0.5, 1, 0.5, 4};
+    struct gamma_exchange coarse = {1, 0.9, 1, 0.9, 0, 1}, fine = {1, 0.5, 1, 0.5, 4, 1};
     near(gamma_next(&g, &coarse), 0.15, 1e-12);
     gamma_measured(&g, 1e-9);
     near(gamma_next(&g, &fine), 0.75, 1e-12);
@@ -288,7 +291,7 @@ static void test_nothing_to_say(void **state)
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    struct gamma_exchange silent = {0, 0, 0, 0, 0};
+    struct gamma_exchange silent = {0, 0, 0, 0, 0, 1};
     near(gamma_next(&g, &silent), 1, 0);
     gamma_measured(&g, 0);
     near(next(&g, 0.9), 0.15, 1e-12);
@@ -301,7 +304,7 @@ static void test_nothing_came_through(void **state)
     struct gamma g;
     (void)state;
     gamma_init(&g, 0);
-    struct gamma_exchange stopped = {4, 4, 4, 4, 0};
+    struct gamma_exchange stopped = {4, 4, 4, 4, 0, 1};
     for (int i = 0; i < 3; i++) {
         near(gamma_next(&g, &stopped), 0, 0);
         gamma_measured(&g, 1);
@@ -445,10 +448,12 @@ static void test_both_ends(void **state)
         for (int t = 0; t < 200; t++) {
             struct gamma_exchange x = {.x2_own = exp(3 * rng_normal(&r)),
                                        .x2_other = exp(3 * rng_normal(&r)),
-                                       .codecs = rng_below(&r, 60) == 0};
+                                       .codecs = rng_below(&r, 60) == 0,
+                                       .most = rng_below(&r, 2) == 0 ? 1 : 0.75};
             x.e2_own = x.x2_own * rng_unit(&r);
             x.e2_other = x.x2_other * rng_unit(&r);
-            struct gamma_exchange y = {x.x2_other, x.e2_other, x.x2_own, x.e2_own, x.codecs};
+            struct gamma_exchange y = {x.x2_other, x.e2_other, x.x2_own,
+                                       x.e2_own,   x.codecs,   x.most};
             double ga = gamma_next(&a, &x), gb = gamma_next(&b, &y);
             if (memcmp(&ga, &gb, sizeof ga) != 0 || !(ga >= 0 && ga <= 1))
                 fail_msg("seed %d, exchange %d: %.17g and %.17g", (int)seed, t, ga, gb);
@@ -490,6 +495,113 @@ static void test_tenth_root(void **state)
         fail_msg("off by %g", worst);
 }
 
+/* ---- the bound for mixing matrices without negative eigenvalues ---- */
+
+/* The bound of this exchange limits an adaptive gamma from the first exchange on, and does not
+ * limit a fixed one. Later exchanges without the bound may use more. */
+static void test_exchange_bound(void **state)
+{
+    static const struct gamma_exchange bounded = {1, 0.1, 1, 0.1, 0, 0.75},
+                                       coarse = {1, 0.9, 1, 0.9, 0, 0.75},
+                                       free_one = {1, 0.1, 1, 0.1, 0, 1};
+    struct gamma g, fixed;
+    (void)state;
+    gamma_init(&g, 0);
+    for (int i = 0; i < 10; i++) {
+        assert_true(gamma_next(&g, &bounded) == 0.75);
+        gamma_measured(&g, 100);
+    }
+    near(gamma_next(&g, &free_one), 0.75 * 1.05, 1e-12);
+    gamma_init(&g, 0);
+    near(gamma_next(&g, &coarse), 0.15, 1e-12);
+    gamma_init(&fixed, 1);
+    assert_true(gamma_next(&fixed, &bounded) == 1);
+}
+
+/* Returns the largest eigenvalue of L, where 1 - L is the mixing matrix of a graph with the step
+ * sizes of gamma_semidefinite(). Power iteration; the result is too small, not too large. */
+static double largest_of_laplacian(const struct graph *g)
+{
+    enum { VERTICES = 64, ITERATIONS = 4000 };
+    static double x[VERTICES], y[VERTICES];
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, g->n, 7));
+    double norm = 1;
+    assert_true(g->n <= VERTICES);
+    for (uint32_t v = 0; v < g->n; v++)
+        x[v] = rng_normal(&r);
+    for (int t = 0; t < ITERATIONS; t++) {
+        double sum = 0;
+        for (uint32_t v = 0; v < g->n; v++) {
+            y[v] = 0;
+            for (uint32_t i = g->first[v]; i < g->first[v + 1]; i++) {
+                uint32_t u = g->neighbour[i], d_v = graph_degree(g, v), d_u = graph_degree(g, u);
+                double gamma = gamma_semidefinite(d_v, d_u);
+                assert_true(gamma > 0.5 && gamma <= 1 && gamma == gamma_semidefinite(d_u, d_v));
+                y[v] += gamma * topology_weight(d_v, d_u) * (x[v] - x[u]);
+            }
+            sum += y[v] * y[v];
+        }
+        norm = sqrt(sum);
+        for (uint32_t v = 0; v < g->n; v++)
+            x[v] = y[v] / norm;
+    }
+    return norm;
+}
+
+/* With the step sizes of gamma_semidefinite() no mixing matrix has a negative eigenvalue: L has no
+ * eigenvalue above 1. On bipartite graphs with equal degrees and on stars the smallest eigenvalue
+ * of the mixing matrix is 0. */
+static void test_semidefinite(void **state)
+{
+    static const struct
+    {
+        const char *topology;
+        uint32_t n;
+        /* Step size of an edge of vertex 0, and whether the smallest eigenvalue must be 0. */
+        double gamma;
+        bool zero;
+    } rows[] = {{"ring", 2, 1, true},
+                {"ring", 3, 0.75, false},
+                {"ring", 8, 0.75, true},
+                {"ring", 9, 0.75, false},
+                {"path", 9, 1, false},
+                {"torus", 8, 4.0 / 6, true},
+                {"torus", 16, 0.625, true},
+                {"torus:3x5", 15, 0.625, false},
+                {"complete", 4, 4.0 / 6, false},
+                {"complete", 8, 8.0 / 14, false},
+                {"hypercube", 8, 4.0 / 6, true},
+                {"hypercube", 64, 7.0 / 12, true},
+                {"regular:4", 16, 0.625, false},
+                {"exponential", 16, 8.0 / 14, false},
+                {"bipartite", 16, 9.0 / 16, true},
+                {"star", 9, 1, true},
+                {"tree", 15, 0.8, false},
+                {"base:1", 8, 4.0 / 6, true},
+                {"base:2", 9, 0.625, false}};
+    static const char *const random[] = {"er:0.2", "small-world", "trees", "grid", "regular:7"};
+    struct graph g;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(graph_build(&g, rows[i].topology, rows[i].n, 1), 0);
+        double greatest = largest_of_laplacian(&g);
+        double gamma = gamma_semidefinite(graph_degree(&g, 0), graph_degree(&g, g.neighbour[0]));
+        graph_close(&g);
+        near(gamma, rows[i].gamma, 1e-15);
+        if (!(greatest <= 1 + 1e-12) || (rows[i].zero && !(greatest >= 1 - 1e-9)))
+            fail_msg("%s, %u peers: %.12g", rows[i].topology, rows[i].n, greatest);
+    }
+    for (size_t i = 0; i < sizeof random / sizeof random[0]; i++)
+        for (uint32_t n = 5; n < 60; n += 7)
+            for (uint64_t seed = 1; seed <= 3; seed++) {
+                assert_int_equal(graph_build(&g, random[i], n, seed), 0);
+                double greatest = largest_of_laplacian(&g);
+                graph_close(&g);
+                if (!(greatest <= 1 + 1e-12))
+                    fail_msg("%s, %u peers, seed %d: %.12g", random[i], n, (int)seed, greatest);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +622,8 @@ int main(void)
         cmocka_unit_test(test_fixed_runs_away),
         cmocka_unit_test(test_both_ends),
         cmocka_unit_test(test_tenth_root),
+        cmocka_unit_test(test_exchange_bound),
+        cmocka_unit_test(test_semidefinite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

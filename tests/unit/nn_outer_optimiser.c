@@ -1,5 +1,5 @@
 /* tests/unit/nn_outer_optimiser.c -- the outer optimiser against torch.optim.SGD, skipped rounds,
- * another peer's momentum, and checkpoints. */
+ * another peer's momentum, checkpoints, and differences between the models of peers. */
 #include "nn/math/state.h"
 #include "nn/math/vec.h"
 #include "nn/train/outer_optimiser.h"
@@ -189,12 +189,57 @@ static void nothing_is_written_without_one(void **state)
     outer_optimiser_close(&none);
 }
 
+/* ---- differences between the models of peers ---- */
+
+/* Simulates one component of the differences between models, which belongs to the eigenvalue l of
+ * the mixing matrix. Local steps reduce it by the share c. Returns its size after `rounds` rounds,
+ * if it begins with 1. */
+static double left(double l, double lr, double mu, float c, int rounds)
+{
+    struct outer_optimiser o;
+    float x = 1;
+    assert_int_equal(outer_optimiser_init(&o, lr, mu, 1), 0);
+    for (int t = 0; t < rounds; t++) {
+        float before = x;
+        x -= c * x;
+        outer_optimiser_step(&o, &x, &before, (uint64_t)t);
+        x *= (float)l;
+    }
+    outer_optimiser_close(&o);
+    return fabs((double)x);
+}
+
+/* Differences decay for every eigenvalue if the outer learning rate is at most 2 (1 -
+ * momentum), and for every eigenvalue from 0 on also with larger rates. For a negative eigenvalue l
+ * they grow above the rate (1 - momentum) (1 - 1 / l), with c = 1 (peer/run/outer.c). */
+static void differences_decay(void **state)
+{
+    static const double momentum[] = {0.3, 0.5, 0.9, 0.98};
+    static const float share[] = {0.1f, 0.5f, 1};
+    (void)state;
+    for (size_t m = 0; m < sizeof momentum / sizeof momentum[0]; m++)
+        for (size_t s = 0; s < sizeof share / sizeof share[0]; s++) {
+            double mu = momentum[m], safe = fmin(1, 2 * (1 - mu));
+            for (double l = -0.9; l < 0.98; l += 0.07)
+                if (!(left(l, safe, mu, share[s], 4000) < 1e-3))
+                    fail_msg("momentum %g, eigenvalue %g, share %g", mu, l, (double)share[s]);
+            for (double l = 0; l < 0.98; l += 0.07)
+                assert_true(left(l, 1, mu, share[s], 4000) < 1e-3);
+        }
+    for (double l = -0.9; l < -0.1; l += 0.1) {
+        double edge = (1 - 0.9) * (1 - 1 / l);
+        assert_true(left(l, 0.97 * edge, 0.9, 1, 4000) < 1e-3);
+        assert_true(left(l, 1.03 * edge, 0.9, 1, 4000) > 1e3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(is_nesterov_of_torch),
                                        cmocka_unit_test(skipped_rounds_reset),
                                        cmocka_unit_test(a_plausible_momentum_is_taken),
                                        cmocka_unit_test(checkpoints_keep_every_bit),
-                                       cmocka_unit_test(nothing_is_written_without_one)};
+                                       cmocka_unit_test(nothing_is_written_without_one),
+                                       cmocka_unit_test(differences_decay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

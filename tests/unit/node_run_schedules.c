@@ -277,6 +277,47 @@ static void outer_needs_the_mean(void **state)
     }
 }
 
+/* --gamma auto is limited if an outer momentum could amplify differences between models: the outer
+ * learning rate is above 2 (1 - momentum), and the mixing matrix may have negative eigenvalues. */
+static void large_outer_momenta_limit_gamma(void **state)
+{
+    static const struct
+    {
+        const char *outer, *key, *value;
+        bool limited;
+    } rows[] = {{"nesterov:0.7:0.9", "topology", "ring", true},
+                {"nesterov:0.7:0.9", "topology", "torus", true},
+                {"nesterov:0.7:0.9", "topology", "star", true},
+                {"nesterov:0.7:0.9", "topology", "regular:4", true},
+                {"nesterov:0.7:0.9", "topology", "hypercube", true},
+                {"nesterov:0.7:0.9", "topology", "complete", false},
+                {"nesterov:0.7:0.9", "topology", "base:1", false},
+                {"nesterov:0.7:0.9", "topology", "base:2", false},
+                {"nesterov:0.7:0.9", "topology", "matching:4", false},
+                {"nesterov:0.7:0.9", "gamma", "1", false},
+                {"nesterov:0.7:0.9", "gamma", "0.5", false},
+                {"nesterov:0.7:0.9", "compress", "topk:0.01", true},
+                {"nesterov:0.7:0.9", "mixer", "dpsgd", true},
+                {"none", "topology", "torus", false},
+                {"nesterov:3:0", "topology", "torus", false},
+                {"nesterov:0.7:0.5", "topology", "torus", false},
+                {"nesterov:1:0.5", "topology", "torus", false},
+                {"nesterov:1.01:0.5", "topology", "torus", true},
+                {"nesterov:0.19:0.9", "topology", "torus", false},
+                {"nesterov:0.21:0.9", "topology", "torus", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "outer", rows[i].outer);
+        set(&f, rows[i].key, rows[i].value);
+        assert_int_equal(run_from_flags(&r, &f, error), 0);
+        if (run_outer_limits_gamma(&r) != rows[i].limited)
+            fail_msg("row %zu: expected %d", i, rows[i].limited);
+    }
+}
+
 /* The mixer gossip takes the mean of two models. It needs a topology of pairs, and no --gamma other
  * than 1. */
 static void pairs_want_pairs(void **state)
@@ -458,6 +499,7 @@ int main(void)
                                        cmocka_unit_test(momentum_kinds_have_names),
                                        cmocka_unit_test(outer_texts),
                                        cmocka_unit_test(outer_needs_the_mean),
+                                       cmocka_unit_test(large_outer_momenta_limit_gamma),
                                        cmocka_unit_test(trigger_needs_replicas),
                                        cmocka_unit_test(pairs_want_pairs),
                                        cmocka_unit_test(learners_are_several),

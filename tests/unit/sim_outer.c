@@ -1,6 +1,7 @@
 /* tests/unit/sim_outer.c -- the outer optimiser (--outer) in simulated nodes. The mean of the
  * models must follow DiLoCo's recursion with each codec and graph and with lost sessions. Also
- * tested: the other mixers and policies, a rollback, and a peer that joins late. */
+ * tested: the other mixers and policies, the step size of --gamma auto, a rollback, and a peer that
+ * joins late. */
 #include "gossip/exchange/piece.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/vec.h"
@@ -179,6 +180,61 @@ static void other_mixers_follow_diloco(void **state)
     mixer_run("gossip", "rotation:4", "none");
     mixer_run("average", "complete", "none");
     mixer_run("ps", "complete", "none");
+}
+
+/* ---- differences between models ---- */
+
+/* Runs the optimiser nesterov:0.7:0.9 on a torus of 8 peers, whose smallest eigenvalue is -1/2. The
+ * local steps of a round cover 83 % of the way to a peer's optimum. gamma 0: --gamma auto. Returns
+ * the root mean square of the distances of the models from their mean after the last round. *step: step size of peer 0 in the last round of training. */
+static double last_distance(const char *mixer, double gamma, double *step)
+{
+    struct rig r;
+    rig_outer(&r, PEERS, "torus", "none");
+    r.config.run.mixer = mixer_at(mixer);
+    r.config.run.gamma = gamma;
+    r.config.run.gamma_auto = gamma == 0;
+    r.config.run.final_drift = 0;
+    r.eta = 0.3f;
+    rig_run(&r, UINT64_MAX);
+    static float model[PEERS * DIM];
+    for (uint32_t i = 0; i < PEERS; i++)
+        memcpy(model + i * DIM, rig_model(&r, i), DIM * sizeof *model);
+    double d = sqrt(rig_error2(model, PEERS, DIM) / PEERS);
+    *step = rig_progress(&r, 0).gamma;
+    print_message("%s, gamma %g: the models are %.3g from their mean, step size %.4f\n", mixer,
+                  gamma, d, *step);
+    rig_close(&r);
+    return d;
+}
+
+/* The consensus phase has no local steps, so its exchanges use a step size of 1. */
+static void the_consensus_phase_has_no_limit(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_outer(&r, PEERS, "torus", "none");
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    assert_true(rig_progress(&r, 0).settle_rounds > 2);
+    assert_true(rig_progress(&r, 0).gamma == 1);
+    rig_close(&r);
+}
+
+/* With a step size of 1, an outer momentum of 0.9 amplifies the differences between models on a
+ * torus in each round. --gamma auto avoids this with its limit of 2/3 for edges between peers with
+ * three neighbours. */
+static void auto_gamma_keeps_models_together(void **state)
+{
+    static const char *const mixer[] = {"choco", "dpsgd"};
+    (void)state;
+    for (size_t i = 0; i < sizeof mixer / sizeof mixer[0]; i++) {
+        double step, apart = last_distance(mixer[i], 1, &step);
+        assert_true(step == 1);
+        double together = last_distance(mixer[i], 0, &step);
+        assert_true(fabs(step - 2.0 / 3) <= 1e-12);
+        assert_true(apart > 1e3 && together < 10);
+    }
 }
 
 /* ---- rounds that are not in lock step ---- */
@@ -405,6 +461,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_mean_follows_diloco),
                                        cmocka_unit_test(lost_sessions_keep_the_mean),
                                        cmocka_unit_test(other_mixers_follow_diloco),
+                                       cmocka_unit_test(auto_gamma_keeps_models_together),
+                                       cmocka_unit_test(the_consensus_phase_has_no_limit),
                                        cmocka_unit_test(the_sum_is_that_of_the_outer_steps),
                                        cmocka_unit_test(a_rollback_resets_the_momentum),
                                        cmocka_unit_test(a_joiner_takes_the_momentum)};
