@@ -5,7 +5,7 @@
  *     known), "call_error": why not, or null, the rows FIGURE_STATUS of figure_all[],
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}],
  *     "gathering": {"here", "min_peers"} or null,
- *     "timers": [{"name", "seconds", "purpose"}]}
+ *     "run": the run description or null, "timers": [{"name", "seconds", "purpose"}]}
  *
  * Each peer reports its own figures. A figure that a peer did not report is null or missing.
  */
@@ -117,8 +117,12 @@ static void print_json(const struct cmd_observe *w)
             add_figures(j, w, &m->status);
         json_array_append_new(members, j);
     }
-    json_t *all = json_pack("{s:o, s:o, s:o}", "members", members, "gathering", gathering_object(w),
-                            "timers", uv_metrics_timers());
+    char run[WIRE_RUN_MAX + 1];
+    if (w->has_run)
+        run_text(&w->run, run);
+    json_t *all =
+        json_pack("{s:o, s:o, s:s?, s:o}", "members", members, "gathering", gathering_object(w),
+                  "run", w->has_run ? run : NULL, "timers", uv_metrics_timers());
     json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(all);

@@ -36,7 +36,8 @@ check "two of three gather, and one is waited for" \
 "$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key >status.out 2>status.err
 check "status says the same" grep -qE '^2 members: 2 joining +joining: 2 of 3 \(--min-peers\), waiting for 1 more' status.out
 check "  and JSON" eval '"$HEARSAY" status --bootstrap "$bootstrap" --key cluster.key --json 2>status.err \
-    | python3 -c "import json, sys; assert json.load(sys.stdin)[\"gathering\"] == {\"here\": 2, \"min_peers\": 3}"'
+    | python3 -c "import json, sys; j = json.load(sys.stdin); assert j[\"gathering\"] == {\"here\": 2, \"min_peers\": 3}; \
+        assert \"\\nmomentum-kind=local\\n\" in j[\"run\"]"'
 check "a watch of the drift says it, too" eval '"$HEARSAY" drift --bootstrap "$bootstrap" --key cluster.key --watch \
     --count 1 2>watch.err | grep -q "drift unknown: the run has not started: 2 of 3 members have joined"'
 kill -KILL "${pid[b]}"
