@@ -22,7 +22,8 @@
  * does not change.
  *
  * To add a kind, define a const struct momentum_kind, add it to momentum_kind_all[]
- * (round_momentum.c) and to the choices of the run key `momentum-kind` (peer/sgd/sgd_keys.c).
+ * (round_momentum.c) and, before auto, to the choices of the run key `momentum-kind`
+ * (peer/sgd/sgd_keys.c).
  */
 #ifndef NN_TRAIN_MOMENTUM_KIND_H
 #define NN_TRAIN_MOMENTUM_KIND_H

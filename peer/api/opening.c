@@ -271,6 +271,7 @@ static int take_run(struct hearsay *h)
     char error[RUN_ERROR_MAX];
     struct node_config *c = &h->config.node;
     c->flags = h->o->run;
+    c->flags.own_data = strcmp(options_text(h->o, "shard"), "own") == 0;
     bool orphan = c->n_bootstrap > 0 && run_flags_orphan(&c->flags, error);
     c->found = !orphan && (run_flags_any(&c->flags) || c->n_bootstrap == 0);
     if (!c->found)

@@ -193,6 +193,7 @@ static int take_run(struct peer *p)
     p->reading.out = stderr;
     p->training.reading = p->report.notes_as_json ? NULL : &p->reading;
     c->flags = p->o->run;
+    c->flags.own_data = p->training.shard_spec.mode == SHARD_OWN;
     bool orphan = p->settings.bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
     if (orphan)
         (void)cmd_fail(p->o, CMD_OK,

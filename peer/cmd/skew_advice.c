@@ -1,7 +1,9 @@
 /* peer/cmd/skew_advice.c -- decides whether to advise settings for peers whose shards (parts of the
- * data) differ. The figures in the text are those of peer/docs/skewed-data.md. */
+ * data) differ, and reports what --momentum-kind auto chose. The figures in the text are those of
+ * peer/docs/skewed-data.md. */
 #include "peer/cmd/skew_advice.h"
 
+#include "nn/train/round_momentum.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <stdio.h>
@@ -24,6 +26,19 @@ static const struct advice cheap = {{"topology", "momentum-kind"}, {"base:1", "q
 static const struct advice accurate = {{"mixer", "topology", "compress"},
                                        {"average", "complete", "topk:0.08+qsgd:4"}};
 
+static bool has_auto_momentum(const struct run_flags *flags)
+{
+    return strcmp(run_flags_value(flags, "momentum-kind"), "auto") == 0;
+}
+
+/* Returns whether the user gave a value for the key. --momentum-kind auto is no value, because the
+ * advice may replace it. */
+static bool is_given(const struct run_flags *flags, const char *key)
+{
+    bool leaves_choice = strcmp(key, "momentum-kind") == 0 && has_auto_momentum(flags);
+    return run_flags_value(flags, key)[0] != '\0' && !leaves_choice;
+}
+
 /* Returns whether the user gave none of the keys, and the run description stays valid with the
  * advised values. */
 static bool is_possible(const struct run_flags *flags, const struct advice *a)
@@ -32,22 +47,40 @@ static bool is_possible(const struct run_flags *flags, const struct advice *a)
     struct run_flags better = *flags;
     struct run run;
     for (size_t i = 0; i < SETTINGS && a->key[i] != NULL; i++)
-        if (run_flags_value(flags, a->key[i])[0] != '\0'
+        if (is_given(flags, a->key[i])
             || run_flags_set(&better, a->key[i], a->value[i], error) != 0)
             return false;
     return run_from_flags(&run, &better, error) == 0;
+}
+
+/* Reports the kind of momentum that --momentum-kind auto chose, and why. `cause`: the flag due to
+ * which the shards may differ, "" if they are a random split. */
+static void tell_momentum(const struct options *o, const struct run *run, const char *cause)
+{
+    const struct momentum_kind *kind = momentum_kind_all[sgd_values(run)->momentum_kind];
+    bool local = kind == &momentum_local, differ = cause[0] != '\0';
+    (void)cmd_fail(o, CMD_OK, "note: --momentum-kind auto: a run that begins here uses %s, %s%s%s",
+                   kind->name,
+                   !differ ? "because the shards are a random split"
+                   : local ? "because qg does not suit the other settings (see Requirements in "
+                             "peer/docs/skewed-data.md); the data of the peers may differ ("
+                           : "because the data of the peers may differ (",
+                   cause, differ ? ")" : "");
 }
 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                      const struct run_flags *flags, const struct run *run)
 {
     const char *split = sgd_values(run)->skew;
-    bool own = strcmp(shard, "own") == 0;
-    char cause[RUN_SPEC_MAX + 32];
-    if ((!own && strcmp(split, "iid") == 0) || (n > 0 && n <= FEW_PEERS)
-        || !is_possible(flags, &cheap))
+    bool own = strcmp(shard, "own") == 0, differ = own || strcmp(split, "iid") != 0;
+    char cause[RUN_SPEC_MAX + 32] = "";
+    if (differ)
+        snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ",
+                 own ? "" : split);
+    if (has_auto_momentum(flags))
+        tell_momentum(o, run, cause);
+    if (!differ || (n > 0 && n <= FEW_PEERS) || !is_possible(flags, &cheap))
         return;
-    snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ", own ? "" : split);
     bool complete = n <= MANY_PEERS && is_possible(flags, &accurate);
     (void)cmd_fail(o, CMD_OK,
                    "note: %s (%s): if the peers have different classes, try --topology base:1 "

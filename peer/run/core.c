@@ -179,8 +179,10 @@ static const char *fallback_of_compress(const struct run_flags *f)
  * (peer/node/edge/averaging_pass.h). Whether a pass is exact depends on the number of peers, for
  * which `min_peers` is taken. Otherwise the codec of training is used if it is precise enough,
  * else fine_codec. */
-static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+static int resolve_final(const struct run *r, const struct run_flags *f, char value[RUN_VALUE_MAX],
+                         char error[RUN_ERROR_MAX])
 {
+    (void)f;
     bool fine = false;
     if (round_schedule_exact(run_final_topology(r), r->min_peers))
         return canonical_final("none", value, error);
@@ -198,7 +200,7 @@ static bool sends_models(const struct run *r)
     return !mixer_all[r->mixer]->updates;
 }
 
-static bool sends_updates(const struct run *r)
+bool run_sends_updates(const struct run *r)
 {
     return !sends_models(r);
 }
@@ -419,10 +421,10 @@ static int refuse_graph(const char *key, const char *graph, const char *why,
  * the same round, because each peer computes the graph of a round from its round number. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all peers must be in the "
-                                              "same round"
-                      : sends_updates(r)    ? "needs --mixer choco: other mixers send an update "
-                                              "only to the partners of one round"
+    const char *why = r->policy != RUN_SYNC  ? "needs --policy sync: all peers must be in the "
+                                               "same round"
+                      : run_sends_updates(r) ? "needs --mixer choco: other mixers send an update "
+                                               "only to the partners of one round"
                       : r->overlap == RUN_OVERLAP_ROUND
                           ? "cannot be combined with --overlap 1: a cluster that stops again "
                             "while it resumes could not continue bit for bit"
@@ -445,12 +447,12 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
 {
     bool passes = round_schedule_of(r->final_topology);
     const char *why =
-        r->policy != RUN_SYNC ? "needs --policy sync: all peers must change edges at the same "
-                                "step"
-        : sends_updates(r)    ? "needs --mixer choco: with other mixers, an update in flight "
-                                "when the graph changes would be added at one end only"
-        : r->tolerate > 0     ? "cannot be combined with --byzantine: the new graph could replace "
-                                "excluded Byzantine neighbours by other Byzantine neighbours"
+        r->policy != RUN_SYNC  ? "needs --policy sync: all peers must change edges at the same "
+                                 "step"
+        : run_sends_updates(r) ? "needs --mixer choco: with other mixers, an update in flight "
+                                 "when the graph changes would be added at one end only"
+        : r->tolerate > 0      ? "cannot be combined with --byzantine: the new graph could replace "
+                                 "excluded Byzantine neighbours by other Byzantine neighbours"
         : !(r->final_drift > 0) ? "needs a consensus phase: set --final-drift above 0"
         : passes && !r->gamma_auto && r->gamma != 1
             ? "needs --gamma auto or 1: with other step sizes, the averaging pass does not give "
@@ -554,7 +556,7 @@ static int check_outer(const struct run *r, char error[RUN_ERROR_MAX])
 static int check_trigger(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const char *why =
-        sends_updates(r) || sends_whole(r)
+        run_sends_updates(r) || sends_whole(r)
             ? "needs --mixer choco: other mixers do not send differences to a replica"
         : !has_one_codec(r) ? "needs a codec in --compress, not auto: auto would treat an empty "
                               "delta as a sign that the codec is too coarse"
@@ -705,7 +707,7 @@ const struct run_key run_core_keys[] = {
     {.name = "byzantine", .former = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "tolerate N Byzantine neighbours per peer: limit the influence of the neighbours with the most distant models (clipping); needs 2 N + 2 neighbours; can shift the mean of the models",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
-     .useless = sends_updates, .of = "mixer",
+     .useless = run_sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers add neighbours' updates without limiting them"},
     {.name = "max-pull", .former = "pull", .kind = RUN_REAL, .fallback = "0",
      .help = "with --byzantine: how far all neighbours together may move a peer's model in a training round, as a multiple of the length of the peer's local update; also protects against more than N Byzantine neighbours; 0: no limit",
@@ -718,7 +720,7 @@ const struct run_key run_core_keys[] = {
     {.name = "overlap", .kind = RUN_CHOICE, .fallback = "0",
      .help = "0: exchange after the local steps; 1: exchange during the local steps, with the model from before them; layer: send each layer as soon as the last local step has finished it",
      .choices = "0|1|layer", RUN_FIELD(overlap),
-     .useless = sends_updates, .of = "mixer",
+     .useless = run_sends_updates, .of = "mixer",
      .why = "only with --mixer choco: other mixers send the result of the local steps, so they can only send after these steps"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "seed of all random choices of the run",

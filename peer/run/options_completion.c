@@ -76,5 +76,6 @@ void options_completions(const struct command *command, const struct options_com
     for (size_t i = 0; command->takes_run_flags && (key = run_key_at(command->trainer, i)) != NULL;
          i++)
         if (options_takes_key(command, key->name))
-            completion_report(sink, key->name, options_key_arg(key), key->word);
+            completion_report(sink, key->name, options_key_arg(key),
+                              key->kind == RUN_CHOICE ? NULL : key->word);
 }

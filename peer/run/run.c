@@ -202,15 +202,15 @@ static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
     return n;
 }
 
-/* Replaces a word such as "auto" by the value that it means in the run `r`. Any other value stays
- * unchanged. The fields of all keys without such a word must already be set in `r`. Returns 0, or a
- * negative errno with a message. */
-static int resolve(const struct run *r, const struct run_key *key, char value[RUN_VALUE_MAX],
-                   char error[RUN_ERROR_MAX])
+/* Replaces a word such as "auto" by the value that it means in the run `r` for a peer with the
+ * flags `f`. Any other value stays unchanged. The fields of all keys without such a word must
+ * already be set in `r`. Returns 0, or a negative errno with a message. */
+static int resolve(const struct run *r, const struct run_flags *f, const struct run_key *key,
+                   char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     if (key->resolve == NULL || strcmp(value, key->word) != 0)
         return 0;
-    return key->resolve(r, value, error);
+    return key->resolve(r, f, value, error);
 }
 
 /* ---- Setting flags and reading their values. ---- */
@@ -356,7 +356,7 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
         for (size_t i = 0; (key = run_key_at(f->trainer, i)) != NULL; i++) {
             int err = flag_or_default(f, i, value, error);
             if (err == 0 && pass == 1)
-                err = resolve(&made, key, value, error);
+                err = resolve(&made, f, key, value, error);
             if (err != 0)
                 return err;
             put_field(&made, key, value);
@@ -529,18 +529,20 @@ bool run_text_is_of_other_trainer(const struct run_trainer *t, const char *text,
     return true;
 }
 
-/* Checks that one given flag agrees with the value in the cluster's run. `mine` is the given value.
- * If it is a word such as "auto", its meaning in the run is compared. Returns 0, or -EINVAL with a
- * message. */
-static int check_flag(const struct run *r, const struct run_key *key, char mine[RUN_VALUE_MAX],
-                      char error[RUN_ERROR_MAX])
+/* Checks that one of the given flags `f` agrees with the value in the cluster's run. `mine` is the
+ * given value. If it is a word such as "auto" that does not agree as it is, its meaning in the run
+ * is compared. Returns 0, or -EINVAL with a message. */
+static int check_flag(const struct run *r, const struct run_flags *f, const struct run_key *key,
+                      char mine[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char theirs[RUN_VALUE_MAX];
-    int err = resolve(r, key, mine, error);
+    field_text(r, key, theirs);
+    if (key->agrees != NULL && key->agrees(mine, theirs))
+        return 0;
+    int err = resolve(r, f, key, mine, error);
     if (err != 0)
         return err;
-    field_text(r, key, theirs);
-    if (key->agrees != NULL ? key->agrees(mine, theirs) : strcmp(mine, theirs) == 0)
+    if (strcmp(mine, theirs) == 0)
         return 0;
     const char *also = strcmp(key->name, "rounds") == 0 ? " (or epochs)" : "";
     snprintf(error, RUN_ERROR_MAX,
@@ -560,7 +562,7 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
         if (f->value[i][0] == '\0' || key_has_no_effect(r, key))
             continue;
         memcpy(mine, f->value[i], sizeof mine);
-        int err = check_flag(r, key, mine, error);
+        int err = check_flag(r, f, key, mine, error);
         if (err != 0)
             return err;
     }

@@ -195,6 +195,10 @@ static inline uint32_t run_staleness(const struct run *r)
                                     : (uint32_t)r->policy - RUN_SSP + 1;
 }
 
+/* Returns whether the mixer sends updates of models, which all receivers add, or reduces models
+ * with a collective or a server: average, allreduce, sma and ps. */
+bool run_sends_updates(const struct run *r);
+
 /* Returns whether an exchange in training may move models past the mean of the neighbours. This is
  * possible only with a fixed consensus step size above 1. */
 bool run_may_overshoot(const struct run *r);
@@ -266,17 +270,19 @@ struct run_key
     /* Returns a default that depends on other flags. If this function is set, `fallback` is not
      * used as the default. */
     const char *(*fallback_by)(const struct run_flags *f);
-    /* Replaces `word` ("auto") in `value` by the value that the word means in the run `r`. In `r`,
-     * all keys whose value is not such a word already have their final values. NULL: the word is
-     * not replaced. The run then stores it as text, or as 0 for the keys gamma and local-steps. */
-    int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
+    /* Replaces `word` ("auto") in `value` by the value that the word means in the run `r` for a
+     * peer with the flags `f`. In `r`, all keys whose value is not such a word already have their
+     * final values. NULL: the word is not replaced. The run then stores it as text, or as 0 for the
+     * keys gamma and local-steps. */
+    int (*resolve)(const struct run *r, const struct run_flags *f, char value[RUN_VALUE_MAX],
+                   char error[RUN_ERROR_MAX]);
     /* Returns whether a value is complete: it determines everything that all peers must know. The
      * data kind "csv" is not complete, because only the files determine the shape of the samples. A
      * run is fixed once the values of all keys are complete. NULL: every value of this key is
      * complete. */
     bool (*fixed)(const char *value);
-    /* Returns whether the value that a user gave is compatible with the value in a cluster's run.
-     * NULL: the two texts must be equal. */
+    /* Returns whether the value that a user gave, which may be `word`, is compatible with the value
+     * in a cluster's run. NULL: the two texts must be equal. */
     bool (*agrees)(const char *given, const char *of_run);
     /* True for a value that may differ between peers, such as a path. A user who gives only such
      * flags accepts any run. */
@@ -330,6 +336,9 @@ struct run_flags
     /* Trainer whose keys may be given in addition to the core keys. NULL: only core keys may be
      * given. */
     const struct run_trainer *trainer;
+    /* True: the peer has data of its own (--shard own), which may differ from the data of other
+     * peers. Only the meaning of --momentum-kind auto depends on this. */
+    bool own_data;
     /* Canonical value of each key, indexed as in run_key_at(). "": the flag was not given. */
     char value[RUN_KEYS_MAX][RUN_VALUE_MAX];
 };

@@ -9,6 +9,7 @@
 #include "nn/train/averaged_momentum.h"
 #include "nn/train/decentlam.h"
 #include "nn/train/learners.h"
+#include "nn/train/quasi_global.h"
 #include "nn/train/round_momentum.h"
 #include "nn/train/tracking_momentum.h"
 #include "peer/run/key.h"
@@ -97,11 +98,12 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
 
 /* Resolves --warmup auto: a tenth of the run, at most WARMUP_ROUNDS. While the number of rounds is not
  * known (0) the result is 0, and the function is called again later. */
-static int resolve_warmup(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+static int resolve_warmup(const struct run *r, const struct run_flags *f, char value[RUN_VALUE_MAX],
+                          char error[RUN_ERROR_MAX])
 {
     uint64_t tenth = (uint64_t)(run_full_rounds(r) / 10);
     uint64_t rounds = tenth < WARMUP_ROUNDS ? tenth : WARMUP_ROUNDS;
-    (void)error;
+    (void)f, (void)error;
     snprintf(value, RUN_VALUE_MAX, "%llu", (unsigned long long)rounds);
     return 0;
 }
@@ -191,6 +193,40 @@ static int check_momentum_kind(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--momentum-kind %s: %s", kind->name, why);
     return -EINVAL;
+}
+
+/* Returns the number of a kind of momentum in momentum_kind_all[]. */
+static uint32_t number_of_kind(const struct momentum_kind *kind)
+{
+    uint32_t i = 0;
+    while (momentum_kind_all[i] != kind)
+        i++;
+    return i;
+}
+
+/* Resolves --momentum-kind auto: `qg` if the data of the peers may differ, the run allows `qg`, and
+ * `qg` needs no other learning rate or mixer to be useful, else `local`. On similar data `qg` costs
+ * accuracy (peer/docs/skewed-data.md). */
+static int resolve_momentum_kind(const struct run *r, const struct run_flags *f,
+                                 char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    struct run with = *r;
+    char why[RUN_ERROR_MAX];
+    struct sgd_values *v = (void *)with.own;
+    bool may_differ = f->own_data || strcmp(v->skew, "iid") != 0;
+    (void)error;
+    v->momentum_kind = number_of_kind(&momentum_qg);
+    bool suits = is_sgd(r) && has_one_learner(r) && !run_sends_updates(r);
+    bool qg = may_differ && suits && check_momentum_kind(&with, why) == 0;
+    snprintf(value, RUN_VALUE_MAX, "%s", (qg ? &momentum_qg : &momentum_local)->name);
+    return 0;
+}
+
+/* With --momentum-kind auto the peer that starts the run chooses, and other peers accept every
+ * kind. */
+static bool momentum_kind_agrees(const char *given, const char *of_run)
+{
+    return strcmp(given, "auto") == 0 || strcmp(given, of_run) == 0;
 }
 
 /* Checks which other keys are allowed if a process has several learners, which train copies of a
@@ -304,8 +340,10 @@ static const struct run_key keys[] = {
      .help = "momentum of SGD; beta1 of Adam",
      .low = 0, .high = 0.9999, FIELD(momentum)},
     {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
-     .help = "source of the momentum. local: the peer's own local steps. All other kinds are better for skewed shards. qg (quasi-global) and decentlam (SGD only, constant --topology): the change of the peer's model over a whole round. averaged (twice the bytes, with Adam three times): the local steps, mixed with the moments of the neighbours. tracking (SGD only, twice the bytes): the local steps, corrected by the mean momentum of the peers",
-     .choices = "local|qg|decentlam|averaged|tracking", FIELD(momentum_kind)},
+     .help = "source of the momentum. local: the peer's own local steps. All other kinds are better for skewed shards. qg (quasi-global) and decentlam (SGD only, constant --topology): the change of the peer's model over a whole round. averaged (twice the bytes, with Adam three times): the local steps, mixed with the moments of the neighbours. tracking (SGD only, twice the bytes): the local steps, corrected by the mean momentum of the peers. auto: qg with SGD if --partition is not iid or --shard is own, else local",
+     .choices = "local|qg|decentlam|averaged|tracking|auto", .word = "auto",
+     FIELD(momentum_kind),
+     .resolve = resolve_momentum_kind, .agrees = momentum_kind_agrees},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "beta2 of Adam",
      .low = 0, .high = 0.999999, FIELD(beta2),

@@ -75,6 +75,7 @@ figures_round()
 # ---- momentum from the change of the model over a round ----
 
 equal qg --topology ring --momentum-kind qg --partition label:2 --local-steps 3
+equal auto-momentum --topology ring --momentum-kind auto --partition label:2
 equal qg-dpsgd --topology ring --mixer dpsgd --gamma 1 --momentum-kind qg --nesterov false --overlap 1
 equal qg-adamw --topology ring --optimiser adamw --lr 0.001 --momentum-kind qg --partition label:2 --local-steps 3
 equal decentlam --topology ring --momentum-kind decentlam --partition label:2 --local-steps 3 --compress qsgd:4
@@ -162,11 +163,20 @@ advises 0 sim --peers 6
 advises 0 sim --peers 4 --partition label:2
 advises 0 sim --peers 6 --partition label:2 --topology ring
 advises 0 sim --peers 6 --partition label:2 --momentum-kind local
+advises 1 sim --peers 6 --partition label:2 --momentum-kind auto
+check "  with the momentum that auto chose" grep -qF 'momentum-kind auto: a run that begins here uses qg' advice.err
+advises 0 sim --peers 6 --momentum-kind auto
+check "  with the momentum that auto chose" grep -qF 'a run that begins here uses local, because the shards are a random split' \
+    advice.err
 advises 0 sim --peers 6 --partition label:2 --momentum 0
 advises 0 sim --peers 6 --partition label:2 --mixer allreduce --topology complete --compress none
 "$HEARSAY" key new advice.key 2>advice.err
 advises 1 peer --shard own --key advice.key --listen 127.0.0.1:0 --out advice-1
 check "  with its reason" grep -qF '(--shard own)' advice.err
+advises 0 peer --shard own --topology ring --momentum-kind auto --key advice.key --listen 127.0.0.1:0 --out advice-3
+check "  with the momentum that auto chose" grep -qx 'momentum-kind=qg' advice-3/run.txt
+advises 0 peer --shard own --topology ring --momentum-kind auto --key advice.key --listen 127.0.0.1:0 --out advice-3
+check "  and keeps it when the peer is started again" grep -qx 'momentum-kind=qg' advice-3/run.txt
 advises 0 peer --shard own --topology ring --key advice.key --listen 127.0.0.1:0 --out advice-2
 
 # ---- runs with an outer optimiser ----

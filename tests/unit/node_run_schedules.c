@@ -183,6 +183,89 @@ static void momentum_kinds_have_names(void **state)
     assert_true(n == 5);
 }
 
+/* --momentum-kind auto is qg if the shards may differ and qg suits the other keys, else local. The
+ * run description contains the result. */
+static void auto_momentum_follows_the_shards(void **state)
+{
+    static const struct
+    {
+        bool own_data;
+        const char *flags[3][2];
+        const char *kind;
+    } rows[] = {{false, {{"partition", "iid"}}, "local"},
+                {false, {{"partition", "dirichlet:0.1"}}, "qg"},
+                {false, {{"partition", "label:2"}, {"topology", "base:1"}}, "qg"},
+                {false, {{"partition", "file"}, {"mixer", "dpsgd"}}, "qg"},
+                {true, {{"partition", "iid"}}, "qg"},
+                {true, {{"mixer", "gossip"}}, "qg"},
+                {true, {{"gamma", "1"}, {"overlap", "1"}}, "qg"},
+                {true, {{"local-steps", "5"}, {"policy", "async"}}, "qg"},
+                {true, {{"local-steps", "auto"}}, "local"},
+                {true, {{"momentum", "0"}}, "local"},
+                {true, {{"gamma", "1.2"}}, "local"},
+                {true, {{"outer", "nesterov:1:0.5"}}, "local"},
+                {true, {{"learners", "2"}}, "local"},
+                {true, {{"optimiser", "adam"}}, "local"},
+                {true, {{"optimiser", "adamw"}, {"partition", "label:1"}}, "local"},
+                {true, {{"mixer", "average"}, {"compress", "topk:0.1"}}, "local"},
+                {true, {{"mixer", "allreduce"}}, "local"},
+                {true, {{"mixer", "sma"}}, "local"},
+                {true, {{"mixer", "ps"}}, "local"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys, .own_data = rows[i].own_data};
+        struct run r, same;
+        char text[WIRE_RUN_MAX + 1], line[64];
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        set(&f, "momentum-kind", "auto");
+        for (size_t k = 0; k < 3 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        if (run_from_flags(&r, &f, error) != 0)
+            fail_msg("row %zu: %s", i, error);
+        if (strcmp(momentum_kind_all[sgd_values(&r)->momentum_kind]->name, rows[i].kind) != 0)
+            fail_msg("row %zu: expected %s", i, rows[i].kind);
+        size_t n = run_text(&r, text);
+        snprintf(line, sizeof line, "\nmomentum-kind=%s\n", rows[i].kind);
+        assert_non_null(strstr(text, line));
+        assert_int_equal(run_from_text(&same, &sgd_keys, text, n, error), 0);
+    }
+}
+
+/* A peer that joins or resumes with --momentum-kind auto takes the kind of the run. A run
+ * description never contains auto. */
+static void auto_momentum_accepts_the_run(void **state)
+{
+    static struct run_flags begins, joins;
+    struct run r, with;
+    char text[WIRE_RUN_MAX + 1];
+    (void)state;
+    joins = (struct run_flags){.trainer = &sgd_keys, .own_data = true};
+    set(&joins, "momentum-kind", "auto");
+    for (size_t i = 0; momentum_kind_all[i] != NULL; i++) {
+        begins = (struct run_flags){.trainer = &sgd_keys};
+        set(&begins, "rounds", "500");
+        set(&begins, "min-peers", "8");
+        set(&begins, "momentum-kind", momentum_kind_all[i]->name);
+        assert_int_equal(run_from_flags(&r, &begins, error), 0);
+        assert_int_equal(run_check_flags(&r, &joins, error), 0);
+        assert_int_equal(run_with_flags(&with, &r, &joins, error), 0);
+        assert_int_equal(sgd_values(&with)->momentum_kind, i);
+    }
+    set(&begins, "momentum-kind", "qg");
+    set(&joins, "momentum-kind", "local");
+    assert_int_equal(run_from_flags(&r, &begins, error), 0);
+    assert_int_equal(run_check_flags(&r, &joins, error), -EINVAL);
+    assert_non_null(strstr(error, "--momentum-kind local contradicts the cluster's run"));
+    size_t n = run_text(&r, text);
+    char *at = strstr(text, "momentum-kind=qg");
+    assert_non_null(at);
+    memmove(at + sizeof "momentum-kind=auto" - 1, at + sizeof "momentum-kind=qg" - 1,
+            n - (size_t)(at - text) - (sizeof "momentum-kind=qg" - 1) + 1);
+    memcpy(at, "momentum-kind=auto", sizeof "momentum-kind=auto" - 1);
+    assert_int_equal(run_from_text(&with, &sgd_keys, text, strlen(text), error), -EINVAL);
+}
+
 /* Each text of --outer must have one canonical spelling, or be refused with the expected form. */
 static void outer_texts(void **state)
 {
@@ -497,6 +580,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
                                        cmocka_unit_test(momentum_kinds_have_names),
+                                       cmocka_unit_test(auto_momentum_follows_the_shards),
+                                       cmocka_unit_test(auto_momentum_accepts_the_run),
                                        cmocka_unit_test(outer_texts),
                                        cmocka_unit_test(outer_needs_the_mean),
                                        cmocka_unit_test(large_outer_momenta_limit_gamma),

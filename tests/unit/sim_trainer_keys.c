@@ -36,9 +36,10 @@ static const struct quadratic *quadratic(const struct run *r)
 }
 
 /* Resolves the value `auto` of --noise to a tenth of the curvature. */
-static int resolve_noise(const struct run *r, char value[RUN_VALUE_MAX], char why[RUN_ERROR_MAX])
+static int resolve_noise(const struct run *r, const struct run_flags *f, char value[RUN_VALUE_MAX],
+                         char why[RUN_ERROR_MAX])
 {
-    (void)why;
+    (void)f, (void)why;
     snprintf(value, RUN_VALUE_MAX, "%g", quadratic(r)->curvature / 10);
     return 0;
 }

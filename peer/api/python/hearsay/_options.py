@@ -78,7 +78,7 @@ class RunOptions(TypedDict, total=False):
     optimiser: Optional[Literal['sgd', 'adam', 'adamw']]
     lr: Optional[float]
     momentum: Optional[float]
-    momentum_kind: Optional[Literal['local', 'qg', 'decentlam', 'averaged', 'tracking']]
+    momentum_kind: Optional[Literal['local', 'qg', 'decentlam', 'averaged', 'tracking', 'auto']]
     beta2: Optional[float]
     nesterov: Optional[bool]
     label_smoothing: Optional[float]
