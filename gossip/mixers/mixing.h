@@ -417,9 +417,9 @@ uint64_t mixing_every(size_t n_bytes, size_t message);
 
 /* ---- functions for mixers ---- */
 
-/* Return the mixer's message in one payload of a task. mixing_own() and mixing_other(): in the
- * deltas of this peer and of the neighbour that the task commits. mixing_made(): in the delta that
- * the task has encoded. */
+/* Return the mixer's message, which is a part of the payload of a delta. mixing_own() and
+ * mixing_other(): of the two deltas that the task commits, this peer's and the neighbour's.
+ * mixing_made(): of the delta that the task has encoded. */
 struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t);
 struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);

@@ -96,9 +96,9 @@ struct exchange
     float coefficient;
 };
 
-/* The model of a round that `history` contains. HISTORY_MODEL: the model at the start of the round,
- * which is also the one before the local steps. HISTORY_MIXED: the peer was below the quorum and
- * mixed in between, so `history` has the model before the local steps only. */
+/* Which model of a round `history` contains. HISTORY_MODEL: the model at the start of the round, to
+ * which the local steps were applied. HISTORY_MIXED: the peer was below the quorum and mixed between
+ * the start of the round and the local steps, so `history` has only the model before these steps. */
 enum history_state { HISTORY_NONE, HISTORY_MODEL, HISTORY_MIXED };
 
 struct watched

@@ -18,8 +18,9 @@
 
 /* Called when a job is planned. Records that no fragment of the job's delta was sent yet. */
 void parts_begin(struct edges *es);
-/* Sends the newly encoded fragment of the delta to each neighbour that can take it. n: number of
- * bytes at the end of the current job's delta that are encoded. */
+/* Sends the newly encoded fragment of the delta to each neighbour that can take it. A delta is
+ * encoded from its last byte to its first. n: number of bytes encoded so far, at the end of the
+ * current job's delta. */
 void parts_send(struct edges *es, size_t n);
 /* Called before the delta `sent` is sent to neighbour b. If fragments of it were sent, sends the
  * rest as a fragment, too. Returns true if the neighbour then has the whole payload, so that the

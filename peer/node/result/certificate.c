@@ -19,9 +19,10 @@
  * an estimate of 0.85 times the target is therefore wrong by more than 3 standard deviations. */
 const double certificate_margin = 0.85;
 
-/* Without faults and in lock step, a peer mixes for at most twice its eccentricity plus
- * MIXING_ROUNDS rounds after another peer has ended. Two peers end at most as many rounds apart as
- * their eccentricities differ. MIXING_ROUNDS are added for exchanges that are half done. */
+/* Added to twice the eccentricity of a peer, in rounds. The sum is the largest number of rounds that
+ * the peer mixes after another peer has ended, without faults and in lock step. The eccentricity
+ * counts for the rounds by which two peers may end apart, and MIXING_ROUNDS for exchanges that are
+ * half done. */
 enum { MIXING_ROUNDS = 16 };
 
 struct run_certificate
@@ -409,9 +410,9 @@ bool certificate_covers(const struct node *n)
     return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate->finish));
 }
 
-/* Returns whether enough voters to decide a certificate are alive or may have one: a voter that has
- * finished may have left with a certificate, or restart with its promise. O(members^2) after a
- * change of the member table, else O(1). */
+/* Returns whether enough voters for a quorum are alive or have finished. A voter that has finished
+ * and is dead counts, because it may have left with a certificate that others have, too. O(members^2)
+ * after a change of the member table, else O(1). */
 static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;
