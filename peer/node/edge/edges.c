@@ -68,6 +68,17 @@ size_t edges_count(const struct edges *es)
     return es->n;
 }
 
+size_t edges_delta_bytes(const struct edges *es)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct edge *e = &es->at[i]->edge;
+        const struct packet *body = e->cur.payload != NULL ? e->cur.payload : e->prev.payload;
+        n += e->state == EDGE_OPEN && body != NULL ? body->len : 0;
+    }
+    return n;
+}
+
 struct edges_status edges_status(const struct edges *es)
 {
     return (struct edges_status){.view = es->view,

@@ -302,6 +302,9 @@ bool edges_stale(struct edges *es, double most2);
 /* Return the number of all edges, and the number of open edges. */
 size_t edges_count(const struct edges *es);
 size_t edges_count_open(const struct edges *es);
+/* Returns the sum of the payload lengths of this peer's latest deltas on all open edges, in bytes.
+ * O(degree). */
+size_t edges_delta_bytes(const struct edges *es);
 /* Returns the present state of all edges together. */
 struct edges_status edges_status(const struct edges *es);
 /* Returns this peer's place in the spanning trees along which sketches (random projections of

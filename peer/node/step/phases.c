@@ -32,7 +32,10 @@ enum {
     /* After this number of rounds without progress, or after STALL_ROUNDS rounds per vertex of the
      * graph, the consensus phase counts as stalled even if no drift window (period of measurement)
      * has ended. */
-    STALL_MOST = 5000
+    STALL_MOST = 5000,
+    /* A link that carries fewer bytes per second counts as broken in the consensus phase: 100
+     * kbit/s. */
+    SLOWEST_LINK = 12500
 };
 
 struct phases *phases_open(struct env *env, const struct sessions *s, struct run_context *w,
@@ -390,13 +393,22 @@ static void look_for_progress(struct phases *ph)
         better(ph);
 }
 
+/* Returns the longest time between two exchanges in the consensus phase, in microseconds: a
+ * neighbour may have a slow processor, and the deltas of this peer share one slow link. */
+static int64_t exchange_limit_us(const struct phases *ph)
+{
+    int64_t job_us = job_watchdog_limit_us(ph) < INT64_MAX ? job_watchdog_limit_us(ph) : 0;
+    int64_t link_us = (int64_t)edges_delta_bytes(ph->edges) * 1000000 / SLOWEST_LINK;
+    return (job_us > SCHEDULE_STALL_US ? job_us : SCHEDULE_STALL_US) + link_us;
+}
+
 /* Returns how long the consensus phase has made no progress. 0: too early to judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
     const struct edges_status es = edges_status(ph->edges);
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = run_context_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
-    bool mute = ph->env->now_us - es.exchange_us > SCHEDULE_STALL_US;
+    bool mute = ph->env->now_us - es.exchange_us > exchange_limit_us(ph);
     /* After a member has ended, no drift window (measurement by all members) can be completed, so
      * none is required. */
     bool last =
