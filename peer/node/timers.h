@@ -262,9 +262,9 @@
           "time, and then asks the members that have not reported.")                               \
     /* ---- Consensus phase and end of the run ---- */                                             \
     TIMER(SCHEDULE_STALL_US, 30 * 1000 * 1000,                                                     \
-          "The consensus phase of a peer with quorum ends after this time without progress. The "  \
-          "time for sending the deltas at 100 kbit/s is added. The finishing phase ends this "     \
-          "time after the last job, unless the peer waits for a certificate.")                                                                          \
+          "The consensus phase of a peer with quorum ends after this time without progress, and "  \
+          "the finishing phase ends this time after the last job, unless the peer waits for a "    \
+          "certificate.")                                                                          \
     TIMER(SCHEDULE_LOST_US, 15 * 1000 * 1000,                                                      \
           "If a neighbour has no session for this time, this peer stops waiting for it, even "     \
           "if other members report that the neighbour is alive.")                                  \

@@ -278,6 +278,9 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
     job_watchdog_done(ph, took);
+    /* While the worker of this peer hung, the consensus phase could make no progress. */
+    if (took > SCHEDULE_STALL_US)
+        ph->better_us = ph->env->now_us;
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
     /* If an edge opened after the early announcement of the round count, its neighbour may not have
@@ -532,21 +535,25 @@ static void look_at_last_phase(struct phases *ph)
     look_for_progress(ph);
 }
 
+/* A neighbour announces its end after its last delta. If this announcement was lost with a session,
+ * the member record of the neighbour also shows the end. The record may arrive before the last
+ * delta, so this peer waits before it uses the record. */
+bool phases_has_ended(const struct phases *ph, const struct neighbour *b)
+{
+    int64_t since = ph->env->now_us - edges_status(ph->edges).exchange_us;
+    bool quiet = b->link == NULL || since > QUIET_END_US;
+    const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
+    return b->edge.ending || (m != NULL && record_state_is_final(m->record->state));
+}
+
 /* Ends each edge to a neighbour with a final model, unless a complete exchange on the edge must
  * still be mixed. */
 static void end_edges(struct phases *ph)
 {
-    int64_t since = ph->env->now_us - edges_status(ph->edges).exchange_us;
     for (size_t i = 0; i < edges_count(ph->edges); i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
-        /* A neighbour announces its end after its last delta. If this announcement was lost with a
-         * session, the member record of the neighbour also shows the end. The record may arrive
-         * before the last delta, so this peer waits before it uses the record. */
-        bool quiet = b->link == NULL || since > QUIET_END_US;
-        const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
-        bool final = m != NULL && record_state_is_final(m->record->state);
         bool half_done = edge_ready(&b->edge) && ph->phase != NODE_FINISHING;
-        if ((b->edge.ending || final) && !half_done)
+        if (!half_done && phases_has_ended(ph, b))
             edges_finish(ph->edges, i);
     }
 }

@@ -143,6 +143,8 @@ struct phases
 
 /* ---- the parts of the module phases, which phases.c calls ---- */
 
+/* phases.c: returns whether the neighbour's model is final. */
+bool phases_has_ended(const struct phases *ph, const struct neighbour *b);
 /* scheduler_view.c: returns whether, in a run without lock step, this peer owes the neighbour a
  * delta: the neighbour's delta of the next exchange has arrived, and this peer's has not been
  * made. */

@@ -96,6 +96,11 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
     bool idle =
         b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
     bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
+    /* An edge to a neighbour that has ended stays open until its complete exchange is mixed. The
+     * neighbour's round count no longer grows, so lock step must not wait for it. */
+    uint64_t beat = neighbour_beat(b);
+    if (e->state == EDGE_OPEN && beat < phases_beat(ph) && phases_has_ended(ph, b))
+        beat = phases_beat(ph);
     int64_t came_us = later(b->beat_us, b->coming_us);
     int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
     return (struct schedule_edge){
@@ -113,7 +118,7 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
         .flapping = b->absence.flapping,
         .busy_us = busy_us(ph, b),
         .mute_us = staleness > 0 && behind ? now - mute_since : 0,
-        .beat = neighbour_beat(b),
+        .beat = beat,
         .settled = settled(ph, b)};
 }
 
