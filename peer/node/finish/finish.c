@@ -813,6 +813,9 @@ static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t 
         uint8_t has = flags_of(w, m->key);
         if ((has & FLAG_WITHIN) != 0)
             m->status = FINISH_WITHIN;
+        /* A member that has answered lives, although the member table does not show it yet. */
+        else if (m->status == FINISH_DEAD && (has & FLAG_ABSENT) == 0)
+            m->status = (has & FLAG_STORES) != 0 ? FINISH_OUTSIDE : FINISH_MIXING;
         bool counts = m->voter && (has & flags) == flags;
         has_first |= counts && n_voters == 0;
         n += counts;

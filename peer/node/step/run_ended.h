@@ -33,7 +33,12 @@ void run_ended_waits(struct phases *ph);
 bool run_ended_left_behind(const struct phases *ph);
 
 /* Returns whether the processes of all other members have ended, by the last two conditions
- * at the top of this file. Also used while this peer waits for the certificate of the run. */
+ * at the top of this file. */
 bool run_ended_deserted(const struct phases *ph);
+
+/* As run_ended_deserted(), but by the last condition only. Used while this peer waits for the
+ * certificate of the run: members that have finished send the certificate before they leave, so if
+ * all their processes have ended without it, they may start again. */
+bool run_ended_while_away(const struct phases *ph);
 
 #endif
