@@ -6,7 +6,7 @@
 #include "peer/cmd/observe.h"
 #include "peer/cmd/watch_view.h"
 
-enum { CMD_STATUS_RUN_MAX = 256 }; /* Size of the buffer for the description of a run, in bytes. */
+enum { CMD_STATUS_RUN_MAX = 320 }; /* Size of the buffer for the description of a run, in bytes. */
 
 /* Fills `out` with the figures of the member `m`. The rates are set to NaN, because a rate needs
  * two answers. `now_ns`: present time, from uv_hrtime(). */

@@ -441,6 +441,6 @@ bool certificate_possible(struct node *n)
 bool certificate_awaited(struct node *n)
 {
     return n->certificate->model == CERTIFICATE_WITHIN && certificate_possible(n)
-           && !run_ended_while_away(n->phases)
+           && !run_ended_deserted(n->phases)
            && n->env.now_us - n->certificate->frozen_us < limit_us(n);
 }

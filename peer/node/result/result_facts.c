@@ -158,7 +158,7 @@ static enum verdict_presence presence(const struct node *n)
     if (final_model_state(n) != FINAL_MODEL_PENDING && certificate_known(n) != NULL)
         return VERDICT_UNCOVERED;
     bool deserted = certificate_model(n) == CERTIFICATE_WITHIN && certificate_known(n) == NULL
-                    && run_ended_while_away(n->phases);
+                    && run_ended_deserted(n->phases);
     bool away = phases_status(n->phases).away || resume_deserted(n->resume) || deserted;
     return away ? VERDICT_ABSENT : VERDICT_TOGETHER;
 }

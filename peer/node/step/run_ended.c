@@ -42,25 +42,24 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* A peer that was only cut off from the network continues to train while it has the quorum, because
+/* In a run that ends with a certificate, members that have finished send the certificate before they
+ * leave. If all their processes have ended without it, they may start again.
+ * A peer that was only cut off from the network continues to train while it has the quorum, because
  * the other members may have died, unless their records say that they have finished. For a peer that
  * was paused, the run has ended even if it has the quorum. */
-bool run_ended_while_away(const struct phases *ph)
-{
-    enum sessions_away away = sessions_deserted(ph->sessions);
-    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
-    bool ends = quorum_is_held(ph->quorum) || member_counts_finished(ph->env);
-    MARK_IF(away == SESSIONS_CUT && ends, "run_ended: deserted after a cut");
-    MARK_IF(away == SESSIONS_CUT && !ends, "run_ended: continues after a cut");
-    return away == SESSIONS_STOOD || (away == SESSIONS_CUT && ends);
-}
-
 bool run_ended_deserted(const struct phases *ph)
 {
-    bool finished = member_counts_finished(ph->env)
-                    && sessions_refused_us(ph->sessions) >= ENDED_AFTER_PAUSE_US;
-    MARK_IF(finished, "run_ended: all others finished and left");
-    return finished || run_ended_while_away(ph);
+    const struct run *run = &ph->workshop->run;
+    enum sessions_away away = sessions_deserted(ph->sessions);
+    bool finished = member_counts_finished(ph->env);
+    bool certifies = run->final_drift > 0 && run->tolerate == 0 && ph->certificate == NULL;
+    bool left = finished && !certifies && sessions_refused_us(ph->sessions) >= ENDED_AFTER_PAUSE_US;
+    bool cut = away == SESSIONS_CUT && (finished || quorum_is_held(ph->quorum));
+    MARK_IF(left, "run_ended: all others finished and left");
+    MARK_IF(away == SESSIONS_STOOD, "run_ended: deserted after a pause");
+    MARK_IF(cut, "run_ended: deserted after a cut");
+    MARK_IF(away == SESSIONS_CUT && !cut, "run_ended: continues after a cut");
+    return left || away == SESSIONS_STOOD || cut;
 }
 
 /* The conditions under which the run has ended without this peer are listed in run_ended.h. */

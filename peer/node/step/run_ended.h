@@ -7,7 +7,8 @@
  *     ends without a model. If an earlier process has stored its final model, this peer never begins
  *     a run, and ends in the same way unless it meets a member that has begun.
  *   - The peer is in training or in the consensus phase and has no session. All other members have
- *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US.
+ *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US. In a run that ends with a
+ *     certificate, this peer must also know the certificate.
  *   - The peer is in training or in the consensus phase and has lost its last session, because it
  *     was paused, or was cut off and is below the quorum. Since then all its dials to other members
  *     were refused.
@@ -33,12 +34,7 @@ void run_ended_waits(struct phases *ph);
 bool run_ended_left_behind(const struct phases *ph);
 
 /* Returns whether the processes of all other members have ended, by the last two conditions
- * at the top of this file. */
+ * at the top of this file. Also used while this peer waits for the certificate of the run. */
 bool run_ended_deserted(const struct phases *ph);
-
-/* As run_ended_deserted(), but by the last condition only. Used while this peer waits for the
- * certificate of the run: members that have finished send the certificate before they leave, so if
- * all their processes have ended without it, they may start again. */
-bool run_ended_while_away(const struct phases *ph);
 
 #endif
