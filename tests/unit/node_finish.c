@@ -45,8 +45,9 @@ struct peer
     bool frozen, within;
     /* True: the peer no longer mixes, and only tries to store its model before it is frozen. */
     bool stores;
-    uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
-    bool stored;       /* True: an earlier process of this peer had frozen its model. */
+    bool believed_dead; /* True: the member tables list the peer as dead, although it lives. */
+    uint64_t n_rounds;  /* Number of rounds that the peer has mixed. */
+    bool stored;        /* True: an earlier process of this peer had frozen its model. */
     /* Value of the certified model, if a certificate covers this process. 0: no certificate so
      * far. */
     float covered;
@@ -130,11 +131,12 @@ static void peer_members(void *self, struct finish_proposal *out)
     for (uint32_t i = 0; i < w->n; i++) {
         uint8_t id[WIRE_ID_BYTES];
         fill_id(id, i);
-        out->member[i] = (struct finish_member){.key = finish_key(id),
-                                                .status = w->peer[i].finish == NULL ? FINISH_DEAD
-                                                          : w->peer[i].frozen       ? FINISH_OUTSIDE
-                                                                                    : FINISH_MIXING,
-                                                .voter = true};
+        out->member[i] = (struct finish_member){
+            .key = finish_key(id),
+            .status = w->peer[i].finish == NULL || w->peer[i].believed_dead ? FINISH_DEAD
+                      : w->peer[i].frozen                                   ? FINISH_OUTSIDE
+                                                                            : FINISH_MIXING,
+            .voter = true};
     }
 }
 
@@ -347,7 +349,8 @@ static void update(struct world *w, uint32_t i)
         return;
     for (uint32_t k = 0; k < w->n; k++) {
         v.rank += k < i && w->peer[k].finish != NULL && w->peer[k].frozen;
-        v.n_unfinished += k != i && w->peer[k].finish != NULL && !w->peer[k].frozen;
+        v.n_unfinished +=
+            k != i && w->peer[k].finish != NULL && !w->peer[k].frozen && !w->peer[k].believed_dead;
     }
     (void)finish_update(p->finish, &v);
     conform_stepped(w->conform, i);
@@ -787,6 +790,23 @@ static void test_model_frozen_during_a_ballot(void **state)
     }
 }
 
+/* The member table of the coordinator lists a member as dead that answers while it stores its model.
+ * The coordinator must wait for the model, as for that of any other member. */
+static void test_member_that_answers_is_not_dead(void **state)
+{
+    (void)state;
+    struct world w;
+    open_mixing(&w, 4);
+    w.peer[4].stores = w.peer[4].believed_dead = true;
+    coordinate(&w, FINISH_MIXING_US);
+    assert_null(finish_certificate(w.peer[0].finish));
+    freeze(&w, 4, true);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    assert_non_null(finish_certificate(w.peer[0].finish));
+    assert_int_equal(n_within(finish_certificate(w.peer[0].finish)), 5);
+    close_world(&w);
+}
+
 /* A member that has ended outside the target has exited and no longer answers. The coordinator must
  * wait only FINISH_ANSWERS_US for such a member, which is shorter than its wait for members that
  * still mix. */
@@ -1006,6 +1026,7 @@ int main(void)
         cmocka_unit_test(test_last_attempt_waits_for_members_that_mix),
         cmocka_unit_test(test_abort_needs_members_that_more_mixing_helps),
         cmocka_unit_test(test_model_frozen_during_a_ballot),
+        cmocka_unit_test(test_member_that_answers_is_not_dead),
         cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),
         cmocka_unit_test(test_restart_keeps_the_attempt),
         cmocka_unit_test(test_votes_again_after_a_full_disk),
