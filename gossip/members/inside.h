@@ -57,7 +57,7 @@ struct members
     int64_t due_us; /* Earliest deadline of a suspect, in microseconds. */
     /* Change counter: number of calls so far that may have changed the state of a member. */
     uint64_t n_changes;
-    bool watches_final; /* As set by members_watch_final(). */
+    bool watches_final; /* True: members that have ended are watched (members_watch_final()). */
     /* First time that was passed to this table, in microseconds. -1: none yet. */
     int64_t began_us;
 

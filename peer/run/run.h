@@ -184,6 +184,13 @@ static inline double run_full_rounds(const struct run *r)
     return (double)run_steps_before(r, r->rounds) / run_steps(r);
 }
 
+/* Returns whether the run ends with a certificate: it has a consensus phase and no --byzantine. With
+ * --byzantine a coordinator could lie. */
+static inline bool run_has_certificate(const struct run *r)
+{
+    return r->final_drift > 0 && r->tolerate == 0;
+}
+
 /* Returns by how many rounds a peer may be ahead of its slowest neighbour when it starts its next
  * round. 0: no limit (policy async). The result is 1 for sync, and N for ssp:N. Source for stale
  * synchronous training: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous

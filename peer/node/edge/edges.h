@@ -136,7 +136,7 @@ struct neighbour
 
 struct edges;
 
-/* What other modules know of the graph and of all edges together. */
+/* State of the graph and of all edges together, for other modules. */
 struct edges_status
 {
     /* Hash of the members (members_view()) for which the edges were chosen. 0: none chosen yet. */

@@ -76,8 +76,7 @@ static void certificate_check(const struct node *n)
 
 bool certificate_applies(const struct node *n)
 {
-    const struct run *run = &n->workshop.run;
-    return n->workshop.ready && run->final_drift > 0 && run->tolerate == 0;
+    return n->workshop.ready && run_has_certificate(&n->workshop.run);
 }
 
 /* Returns for how long this peer waits for a certificate at most, in microseconds. The wait must be

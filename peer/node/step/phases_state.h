@@ -138,7 +138,7 @@ struct phases
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */
     struct schedule_edge *seen;
     size_t cap_seen;
-    struct waits waits; /* What this peer waits for, by the last decision of the schedule. */
+    struct waits waits; /* Cause of the present wait, by the last decision of the schedule. */
 };
 
 /* ---- the parts of the module phases, which phases.c calls ---- */

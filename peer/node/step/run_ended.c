@@ -49,10 +49,9 @@ void run_ended_waits(struct phases *ph)
  * was paused, the run has ended even if it has the quorum. */
 bool run_ended_deserted(const struct phases *ph)
 {
-    const struct run *run = &ph->workshop->run;
     enum sessions_away away = sessions_deserted(ph->sessions);
     bool finished = member_counts_finished(ph->env);
-    bool certifies = run->final_drift > 0 && run->tolerate == 0 && ph->certificate == NULL;
+    bool certifies = run_has_certificate(&ph->workshop->run) && ph->certificate == NULL;
     bool left = finished && !certifies && sessions_refused_us(ph->sessions) >= ENDED_AFTER_PAUSE_US;
     bool cut = away == SESSIONS_CUT && (finished || quorum_is_held(ph->quorum));
     MARK_IF(left, "run_ended: all others finished and left");

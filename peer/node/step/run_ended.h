@@ -10,8 +10,8 @@
  *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US. In a run that ends with a
  *     certificate, this peer must also know the certificate.
  *   - The peer is in training or in the consensus phase and has lost its last session, because it
- *     was paused, or was cut off and is below the quorum. Since then all its dials to other members
- *     were refused.
+ *     was paused, or was cut off. If it was cut off, it must also be below the quorum, or all other
+ *     members have finished. Since then all its dials to other members were refused.
  *
  * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
  * fields they read and write.

@@ -23,7 +23,7 @@
 
 #include "gossip/wire/wire.h"
 
-/* What the last decision of the schedule waits for. */
+/* Cause of a wait, by the last decision of the schedule. */
 enum waits_for {
     WAITS_FOR_NOTHING,
     /* The last decision of the schedule is to wait for the round count or the delta of a
