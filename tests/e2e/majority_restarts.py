@@ -3,6 +3,10 @@
 All peers have stored their final models. Two of them are stopped before their promise (vote of the finish protocol) is
 stored, killed, and started again one after the other. Each of them takes the final model of the third peer. Exit code 0: all
 peers end with exit code 0. 77: no try met the moment.
+
+A killed peer is declared dead after about 8 s, and the other two peers may then end without it. Both peers start again within
+4 s. On a slow machine the last peer may still be too late: its two neighbours name it as dead in their consensus. Such a try
+does not count.
 """
 import os
 import shutil
@@ -45,10 +49,14 @@ def run(hearsay, folder, ports, number):
     if not met:
         shutil.rmtree(out)
         return None
-    for i, seconds in ((2, 3), (0, 5)):
-        time.sleep(seconds)
+    for i in (2, 0):
+        time.sleep(2)
         peers[i] = start(i)
-    return [peer.wait(120) for peer in peers]
+    codes = [peer.wait(120) for peer in peers]
+    with open(out + "/p1.log") as log:
+        if codes == [3, 0, 0] and "consensus of 2 of 3 peers (dead: p0)" in log.read():
+            return None
+    return codes
 
 
 def main():
