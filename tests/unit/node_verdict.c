@@ -222,6 +222,26 @@ static void test_words_of_the_dead(void **state)
                         "quorum 0.7; no round skipped");
 }
 
+/* Without a quorum or a certificate, the text names dead members that had finished. */
+static void test_finished_before_they_died(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.n_among = 1;
+    f.distance = (double)NAN;
+    verdict_add_dead(&f, "peer-3");
+    verdict_add_finished(&f, "peer-3");
+    struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_string_equal(o.text, "no quorum: 1 of 8 peers (dead: peer-3), 4 of 8 needed for quorum "
+                                "0.5; finished, and may have ended the run without this peer: "
+                                "peer-3; no round skipped");
+    f.n_among = 7;
+    f.uncertified = true;
+    o = judged(&f, VERDICT_UNKNOWN, 3);
+    assert_non_null(strstr(o.text, "; finished, and may have ended the run without this peer: "
+                                   "peer-3; "));
+}
+
 /* If some members do not count towards consensus, the text names them and the reasons. */
 static void test_words_of_the_absent(void **state)
 {
@@ -443,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_one_half_and_one_alone),
         cmocka_unit_test(test_quorum_of_the_beginning),
         cmocka_unit_test(test_words_of_the_dead),
+        cmocka_unit_test(test_finished_before_they_died),
         cmocka_unit_test(test_words_of_the_absent),
         cmocka_unit_test(test_many_dead),
         cmocka_unit_test(test_ends_of_other_kinds),

@@ -882,6 +882,32 @@ static void test_frozen_and_deserted(void **state)
     rig_close(&r);
 }
 
+/* Three of four peers are killed after they have frozen their models, before there is a certificate.
+ * The verdict of the last peer must say that they had finished. */
+static void test_finished_before_they_died(void **state)
+{
+    struct rig r;
+    struct verdict_facts f;
+    uint32_t n_frozen = 0;
+    (void)state;
+    rig_prepare(&r, 4, "ring");
+    r.config.run.quorum = 0.5;
+    rig_open(&r);
+    while (n_frozen < 4) {
+        run_until(&r, sim_now_us(r.world) + SECOND / 10000);
+        n_frozen = 0;
+        for (uint32_t i = 0; i < 4; i++)
+            n_frozen += certificate_model(sim_node(r.world, i)) != CERTIFICATE_MIXING;
+    }
+    for (uint32_t i = 1; i < 4; i++)
+        sim_kill(r.world, i);
+    rig_end(&r);
+    struct verdict o = ended(&r, 0, &f);
+    if (o.kind != VERDICT_NO_QUORUM || f.n_dead != 3 || f.n_finished != 3)
+        fail_msg("'%s': %u dead, %u finished", o.text, f.n_dead, f.n_finished);
+    rig_close(&r);
+}
+
 /* A run of one peer must end at once after training. No other member can answer the finish
  * protocol, so the peer must not wait for it. */
 static void test_single_peer(void **state)
@@ -1028,6 +1054,7 @@ int main(void)
         cmocka_unit_test(test_back_too_late),
         cmocka_unit_test(test_deserted),
         cmocka_unit_test(test_frozen_and_deserted),
+        cmocka_unit_test(test_finished_before_they_died),
         cmocka_unit_test(test_single_peer),
         cmocka_unit_test(test_stranded),
         cmocka_unit_test(test_away_and_deserted),

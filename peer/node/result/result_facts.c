@@ -40,8 +40,11 @@ static void count_member(const struct node *n, const struct member *m, const uin
         return;
     bool self = env_same_id(r->id, n->env.config.id);
     bool finished = self ? final_model_state(n) != FINAL_MODEL_LOST : r->state == RECORD_FINISHED;
-    /* A member that died before there was a certificate did not end together with this peer. */
-    if (f->presence == VERDICT_TOGETHER && certificate_applies(n) && m->state == MEMBER_DEAD)
+    /* A member that died after it had finished did not end together with this peer. The member may
+     * have ended the run with a certificate that this peer has not received. */
+    bool died = finished && f->presence == VERDICT_TOGETHER && certificate_applies(n)
+                && m->state == MEMBER_DEAD;
+    if (died)
         finished = false;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
@@ -53,6 +56,8 @@ static void count_member(const struct node *n, const struct member *m, const uin
     f->n_failed += r->state == RECORD_FAILED && !self;
     if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
         f->without_first = false;
+    if (died)
+        verdict_add_finished(f, r->name);
     bool gone = f->presence != VERDICT_TOGETHER && !self;
     if (gone && finished)
         verdict_add_finished(f, r->name);
@@ -113,7 +118,7 @@ static const char *name_of(const struct node *n, uint64_t key)
 static void certify(const struct node *n, const struct finish_proposal *p, struct verdict_facts *f)
 {
     f->n_members = p->n;
-    f->n_among = f->n_dead = f->n_absent = f->n_failed = f->n_begun = 0;
+    f->n_among = f->n_dead = f->n_absent = f->n_finished = f->n_failed = f->n_begun = 0;
     f->without_first = false;
     f->quorum = 0;
     for (uint32_t i = 0; i < p->n; i++) {

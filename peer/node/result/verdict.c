@@ -252,6 +252,13 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
         say(o, "; relative drift %.2e (%s)", f->distance, how(f));
 }
 
+/* The dead members that had finished may have ended the run with a certificate. */
+static void say_finished(struct verdict *o, const struct verdict_facts *f)
+{
+    say_names(o, "; finished, and may have ended the run without this peer: ", f->finished,
+              f->n_finished);
+}
+
 static void say_left_over(struct verdict *o, const struct verdict_facts *f)
 {
     say(o, "at the end, with one model: ");
@@ -332,6 +339,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
         say(o, "no quorum: ");
         say_who(o, f);
         say_quorum(o, f);
+        say_finished(o, f);
         break;
     case VERDICT_UNASKED:
         say(o, "no consensus phase was requested, so no consensus is claimed: ");
@@ -342,6 +350,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
             f->uncertified ? "the members did not agree on a certificate of their final models"
                            : "the drift is not known");
         say_who(o, f);
+        say_finished(o, f);
         break;
     case VERDICT_APART:
         say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance,
