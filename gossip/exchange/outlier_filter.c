@@ -37,13 +37,18 @@ bool outlier_filter_apart(double d2, double other2, double way2)
     return d2 > square(OUTLIER_FILTER_APART) * other2 && d2 > least2(way2);
 }
 
-bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart)
+bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart, bool outdated)
 {
     t->most2 = larger(t->most2, d2);
     t->last2 = d2;
-    t->from2 = apart && t->from2 > 0 ? t->from2 : apart ? d2 : 0;
-    t->pull = apart ? t->pull + pull : 0;
-    return t->pull > OUTLIER_FILTER_PULL || (apart && d2 > square(OUTLIER_FILTER_GROWN) * t->from2);
+    if (!apart)
+        t->from2 = t->pull = 0;
+    else if (t->from2 <= 0 && !outdated)
+        t->from2 = d2;
+    if (apart)
+        t->pull += pull;
+    bool grown = t->from2 > 0 && d2 > square(OUTLIER_FILTER_GROWN) * t->from2;
+    return grown || t->pull > OUTLIER_FILTER_PULL;
 }
 
 void outlier_filter_warn(struct outlier_filter *t)

@@ -17,7 +17,9 @@
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
  * An edge that is apart in each exchange becomes *suspect* in either of two cases:
  *
- *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
+ *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart. An
+ *     exchange with an empty delta (--trigger) gives no such value: the next delta with values
+ *     makes D jump from the distance of old models to that of the current ones.
  *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
  *     distance towards the neighbour, and the neighbour is no closer.
  *
@@ -76,8 +78,8 @@ struct outlier_filter
     /* Sum of gamma w, the share of b - a that moves x, over the exchanges since the edge became
      * apart, that is, much longer than most other edges. */
     double pull;
-    /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
-     * most other edges. 0: it is not apart. */
+    /* D^2 = |b - a|^2 of the first exchange without an empty delta since the edge became apart, that
+     * is, much longer than most other edges. 0: it is not apart, or all deltas were empty. */
     double from2;
     bool warned; /* True: this edge has been suspect before. */
 };
@@ -113,9 +115,11 @@ double outlier_filter_limit2(const struct outlier_filter *t, const struct outlie
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b
- * - a that was added to x. apart: d2 is much larger than on most other edges. Returns true if the
- * edge is suspect. */
-bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart);
+ * - a that was added to x. apart: d2 is much larger than on most other edges. outdated: a delta of
+ * the exchange was empty (--trigger), so the replicas may be far from the models. Returns true if
+ * the edge is suspect. */
+bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart,
+                        bool outdated);
 
 /* Records that the edge is suspect, which lowers its limit permanently. */
 void outlier_filter_warn(struct outlier_filter *t);

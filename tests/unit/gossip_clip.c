@@ -220,12 +220,12 @@ static void limit_is_by_what_was_seen(void **state)
      * this peer's distance from the initial model. A peer that joins late and still has the initial
      * model is then accepted. */
     assert_true(limit2(&t, 1e-9, 1, 0) == ways2);
-    assert_false(outlier_filter_saw(&t, 9, 0.2, false));
-    assert_false(outlier_filter_saw(&t, 1, 0.2, false));
+    assert_false(outlier_filter_saw(&t, 9, 0.2, false, false));
+    assert_false(outlier_filter_saw(&t, 1, 0.2, false, false));
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
     outlier_filter_begin(&t);
     assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
-    assert_false(outlier_filter_saw(&t, 9, 0.2, false));
+    assert_false(outlier_filter_saw(&t, 9, 0.2, false, false));
     outlier_filter_warn(&t);
     outlier_filter_begin(&t);
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
@@ -242,13 +242,13 @@ static void suspects_stay_apart(void **state)
     int n = 0;
     (void)state;
     for (int i = 0; i < 1000; i++)
-        assert_false(outlier_filter_saw(&t, 1, 0.5, i % 15 != 0));
-    assert_false(outlier_filter_saw(&t, 1, 0.5, false));
-    while (!outlier_filter_saw(&t, 1, 0.5, true))
+        assert_false(outlier_filter_saw(&t, 1, 0.5, i % 15 != 0, false));
+    assert_false(outlier_filter_saw(&t, 1, 0.5, false, false));
+    while (!outlier_filter_saw(&t, 1, 0.5, true, false))
         n++;
     assert_int_equal(n, 2 * OUTLIER_FILTER_PULL);
     outlier_filter_warn(&t);
-    assert_false(outlier_filter_saw(&t, 1, 0.5, true));
+    assert_false(outlier_filter_saw(&t, 1, 0.5, true, false));
 }
 
 /* A neighbour becomes suspect if its distance grows, unless all neighbours move away. */
@@ -257,13 +257,34 @@ static void suspects_go_away(void **state)
     struct outlier_filter t = {.most2 = 0};
     const double grown2 = OUTLIER_FILTER_GROWN * OUTLIER_FILTER_GROWN;
     (void)state;
-    assert_false(outlier_filter_saw(&t, 1, 1e-3, true));
-    assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 1, 1e-3, true, false));
+    assert_false(outlier_filter_saw(&t, 0.99 * grown2, 1e-3, true, false));
     /* All neighbours have moved away, so no single neighbour is suspect. */
-    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false));
-    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true));
-    assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true));
-    assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, false, false));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, false));
+    assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true, false));
+    assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true, false));
+}
+
+/* Empty deltas (--trigger) leave the replicas behind the models. The first exchange with values then
+ * makes the distance of the replicas jump, which is no reason for suspicion. Growth after that is,
+ * and so is a neighbour that pulls with empty deltas only. */
+static void empty_deltas_give_no_distance(void **state)
+{
+    struct outlier_filter t = {.most2 = 0};
+    const double grown2 = OUTLIER_FILTER_GROWN * OUTLIER_FILTER_GROWN;
+    int n = 1;
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        assert_false(outlier_filter_saw(&t, 1, 1e-3, true, true));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, false));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, true));
+    assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true, false));
+    assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true, false));
+    t = (struct outlier_filter){.most2 = 0};
+    while (!outlier_filter_saw(&t, 1, 0.5, true, true))
+        n++;
+    assert_int_equal(n, 2 * OUTLIER_FILTER_PULL + 1);
 }
 
 int main(void)
@@ -276,6 +297,7 @@ int main(void)
         cmocka_unit_test(limit_is_by_what_was_seen),
         cmocka_unit_test(suspects_stay_apart),
         cmocka_unit_test(suspects_go_away),
+        cmocka_unit_test(empty_deltas_give_no_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
