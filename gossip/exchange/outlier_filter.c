@@ -41,12 +41,11 @@ bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool a
 {
     t->most2 = larger(t->most2, d2);
     t->last2 = d2;
-    if (!apart)
-        t->from2 = t->pull = 0;
-    else if (t->from2 <= 0 && !outdated)
+    t->pull = apart ? t->pull + pull : 0;
+    if (!apart || outdated)
+        t->from2 = 0;
+    else if (t->from2 <= 0)
         t->from2 = d2;
-    if (apart)
-        t->pull += pull;
     bool grown = t->from2 > 0 && d2 > square(OUTLIER_FILTER_GROWN) * t->from2;
     return grown || t->pull > OUTLIER_FILTER_PULL;
 }

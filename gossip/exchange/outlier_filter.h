@@ -17,9 +17,9 @@
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
  * An edge that is apart in each exchange becomes *suspect* in either of two cases:
  *
- *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart. An
- *     exchange with an empty delta (--trigger) gives no such value: the next delta with values
- *     makes D jump from the distance of old models to that of the current ones.
+ *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart, or
+ *     since the last exchange with an empty delta (--trigger). After an empty delta, the next delta
+ *     with values makes D jump from the distance of old models to that of the current ones.
  *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
  *     distance towards the neighbour, and the neighbour is no closer.
  *
@@ -78,8 +78,9 @@ struct outlier_filter
     /* Sum of gamma w, the share of b - a that moves x, over the exchanges since the edge became
      * apart, that is, much longer than most other edges. */
     double pull;
-    /* D^2 = |b - a|^2 of the first exchange without an empty delta since the edge became apart, that
-     * is, much longer than most other edges. 0: it is not apart, or all deltas were empty. */
+    /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
+     * most other edges. If a later exchange has an empty delta, that of the first exchange without
+     * one. 0: the edge is not apart, or the last exchange has an empty delta. */
     double from2;
     bool warned; /* True: this edge has been suspect before. */
 };

@@ -278,9 +278,12 @@ static void empty_deltas_give_no_distance(void **state)
     for (int i = 0; i < 100; i++)
         assert_false(outlier_filter_saw(&t, 1, 1e-3, true, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, false));
-    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, true));
     assert_false(outlier_filter_saw(&t, 2 * grown2 * grown2, 1e-3, true, false));
     assert_true(outlier_filter_saw(&t, 2.1 * grown2 * grown2, 1e-3, true, false));
+    t = (struct outlier_filter){.most2 = 0};
+    assert_false(outlier_filter_saw(&t, 1, 1e-3, true, false));
+    assert_false(outlier_filter_saw(&t, 2 * grown2, 1e-3, true, true));
+    assert_false(outlier_filter_saw(&t, 4 * grown2, 1e-3, true, false));
     t = (struct outlier_filter){.most2 = 0};
     while (!outlier_filter_saw(&t, 1, 0.5, true, true))
         n++;

@@ -1,6 +1,7 @@
 /* tests/unit/sim_trigger.c -- the event trigger (--trigger) in simulated nodes. A small threshold
  * must change no bit. With a large threshold, peers send no values in training, and must keep the
  * mean of the models. A medium threshold must save bytes. */
+#include "peer/sim/faults.h"
 #include "sim_rig.h"
 
 enum { PEERS = 8, DIM = 4000, ROUNDS = 60, EDGES = 2 };
@@ -113,11 +114,38 @@ static void a_medium_threshold_saves_bytes(void **state)
         }
 }
 
+/* Two of the peers are slow and the run is asynchronous, so they enter the consensus phase last. The
+ * distance of their replicas jumps then, because all their deltas in training were empty. No peer
+ * may distrust them for that reason. */
+static void slow_peers_with_empty_deltas_are_trusted(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, 16, 48, "torus", "qsgd:4", 0);
+    r.config.run.trigger = 1000;
+    r.config.run.overlap = 1;
+    r.config.run.local_steps = 5;
+    r.config.run.policy = RUN_ASYNC;
+    r.config.run.rounds = 200;
+    r.config.run.final_drift = 1e-3;
+    r.config.step_us = 50 * 1000;
+    r.eta = 0.05f;
+    rig_open(&r);
+    sim_slow(r.world, 2, 6);
+    sim_slow(r.world, 5, 6);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    for (uint32_t i = 0; i < 16; i++)
+        assert_int_equal(rig_progress(&r, i).distrusted, 0);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tiny_threshold_changes_no_bit),
         cmocka_unit_test(a_huge_threshold_leaves_all_training_deltas_empty),
-        cmocka_unit_test(a_medium_threshold_saves_bytes)};
+        cmocka_unit_test(a_medium_threshold_saves_bytes),
+        cmocka_unit_test(slow_peers_with_empty_deltas_are_trusted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
