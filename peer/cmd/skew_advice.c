@@ -59,13 +59,19 @@ static void tell_momentum(const struct options *o, const struct run *run, const 
 {
     const struct momentum_kind *kind = momentum_kind_all[sgd_values(run)->momentum_kind];
     bool local = kind == &momentum_local, differ = cause[0] != '\0';
-    (void)cmd_fail(o, CMD_OK, "note: --momentum-kind auto: a run that begins here uses %s, %s%s%s",
+    char why[RUN_ERROR_MAX];
+    bool barred = differ && local && sgd_check_auto_qg(run, why) != 0;
+    (void)cmd_fail(o, CMD_OK,
+                   "note: --momentum-kind auto: a run that begins here uses %s, %s%s%s%s",
                    kind->name,
                    !differ ? "because the shards are a random split"
-                   : local ? "because qg does not suit the other settings (see Requirements in "
-                             "peer/docs/skewed-data.md); the data of the peers may differ ("
+                   : local ? "although the data of the peers may differ ("
                            : "because the data of the peers may differ (",
-                   cause, differ ? ")" : "");
+                   cause,
+                   barred   ? "). "
+                   : differ ? ")"
+                            : "",
+                   barred ? why : "");
 }
 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,

@@ -19,7 +19,8 @@
  * The note names a second, more accurate set of settings if there are at most 32 peers and the run
  * would accept these settings, too.
  *
- * With --momentum-kind auto, another note names the kind of momentum that the run uses. */
+ * With --momentum-kind auto, another note names the kind of momentum that the run uses, and the key
+ * that prevents `qg` if the shards differ. */
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                      const struct run_flags *flags, const struct run *run);
 

@@ -204,31 +204,6 @@ static uint32_t number_of_kind(const struct momentum_kind *kind)
     return i;
 }
 
-/* Resolves --momentum-kind auto: `qg` if the data of the peers may differ, the run allows `qg`, and
- * `qg` needs no other learning rate or mixer to be useful, else `local`. On similar data `qg` costs
- * accuracy (peer/docs/skewed-data.md). */
-static int resolve_momentum_kind(const struct run *r, const struct run_flags *f,
-                                 char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
-{
-    struct run with = *r;
-    char why[RUN_ERROR_MAX];
-    struct sgd_values *v = (void *)with.own;
-    bool may_differ = f->own_data || strcmp(v->skew, "iid") != 0;
-    (void)error;
-    v->momentum_kind = number_of_kind(&momentum_qg);
-    bool suits = is_sgd(r) && has_one_learner(r) && !run_sends_updates(r);
-    bool qg = may_differ && suits && check_momentum_kind(&with, why) == 0;
-    snprintf(value, RUN_VALUE_MAX, "%s", (qg ? &momentum_qg : &momentum_local)->name);
-    return 0;
-}
-
-/* With --momentum-kind auto the peer that starts the run chooses, and other peers accept every
- * kind. */
-static bool momentum_kind_agrees(const char *given, const char *of_run)
-{
-    return strcmp(given, "auto") == 0 || strcmp(given, of_run) == 0;
-}
-
 /* Checks which other keys are allowed if a process has several learners, which train copies of a
  * common model, the centre (nn/train/learners.h). A --momentum-kind other than local is refused,
  * because the learners and the centre already have a momentum. --overlap layer, which sends each
@@ -247,6 +222,42 @@ static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--learners %u: %s", (unsigned)v->learners, why);
     return -EINVAL;
+}
+
+int sgd_check_auto_qg(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    struct run with = *r;
+    struct sgd_values *v = (void *)with.own;
+    v->momentum_kind = number_of_kind(&momentum_qg);
+    const char *needs = is_adam(r)             ? "--optimiser sgd: with Adam, qg needs another --lr"
+                        : run_sends_updates(r) ? "--mixer choco, dpsgd or gossip"
+                                               : NULL;
+    if (needs != NULL) {
+        snprintf(error, RUN_ERROR_MAX, "--momentum-kind auto: chooses qg only with %s", needs);
+        return -EINVAL;
+    }
+    int err = check_momentum_kind(&with, error);
+    return err != 0 ? err : check_learners(&with, error);
+}
+
+/* Resolves --momentum-kind auto: `qg` if the data of the peers may differ and sgd_check_auto_qg()
+ * has no objection, else `local`. On similar data `qg` costs accuracy (peer/docs/skewed-data.md). */
+static int resolve_momentum_kind(const struct run *r, const struct run_flags *f,
+                                 char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char why[RUN_ERROR_MAX];
+    bool may_differ = f->own_data || strcmp(sgd_values(r)->skew, "iid") != 0;
+    bool qg = may_differ && sgd_check_auto_qg(r, why) == 0;
+    (void)error;
+    snprintf(value, RUN_VALUE_MAX, "%s", (qg ? &momentum_qg : &momentum_local)->name);
+    return 0;
+}
+
+/* With --momentum-kind auto the peer that starts the run chooses, and other peers accept every
+ * kind. */
+static bool momentum_kind_agrees(const char *given, const char *of_run)
+{
+    return strcmp(given, "auto") == 0 || strcmp(given, of_run) == 0;
 }
 
 /* Checks combinations of keys. --augment needs images, which can be checked only once the data kind

@@ -63,6 +63,12 @@ struct sgd_values
  * the SGD trainer. */
 const struct sgd_values *sgd_values(const struct run *r);
 
+/* Checks whether --momentum-kind auto may choose `qg` for the run, apart from whether the data of the
+ * peers differ. The momentum kind of `r` has no effect. Returns 0, or -EINVAL with a message that
+ * names the key that prevents `qg`. */
+__attribute__((warn_unused_result)) int sgd_check_auto_qg(const struct run *r,
+                                                          char error[RUN_ERROR_MAX]);
+
 /* Returns the number of samples in one local step of a process: one mini-batch per learner. */
 static inline uint32_t sgd_samples(const struct run *r)
 {

@@ -165,6 +165,12 @@ advises 0 sim --peers 6 --partition label:2 --topology ring
 advises 0 sim --peers 6 --partition label:2 --momentum-kind local
 advises 1 sim --peers 6 --partition label:2 --momentum-kind auto
 check "  with the momentum that auto chose" grep -qF 'momentum-kind auto: a run that begins here uses qg' advice.err
+advises 0 sim --peers 6 --partition label:2 --momentum-kind auto --optimiser adam --lr 0.001
+check "  with the reason why auto did not choose qg" grep -qF \
+    '(--partition label:2). --momentum-kind auto: chooses qg only with --optimiser sgd' advice.err
+advises 0 sim --peers 6 --partition label:2 --momentum-kind auto --outer nesterov:0.7:0.8 --local-steps 10
+check "  with the reason why auto did not choose qg" grep -qF \
+    '(--partition label:2). --momentum-kind qg: cannot be combined with --outer' advice.err
 advises 0 sim --peers 6 --momentum-kind auto
 check "  with the momentum that auto chose" grep -qF 'a run that begins here uses local, because the shards are a random split' \
     advice.err

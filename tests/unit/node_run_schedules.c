@@ -184,7 +184,8 @@ static void momentum_kinds_have_names(void **state)
 }
 
 /* --momentum-kind auto is qg if the shards may differ and qg suits the other keys, else local. The
- * run description contains the result. */
+ * run description contains the result. If qg does not suit the other keys, a message names the key
+ * that prevents it. */
 static void auto_momentum_follows_the_shards(void **state)
 {
     static const struct
@@ -192,25 +193,51 @@ static void auto_momentum_follows_the_shards(void **state)
         bool own_data;
         const char *flags[3][2];
         const char *kind;
-    } rows[] = {{false, {{"partition", "iid"}}, "local"},
-                {false, {{"partition", "dirichlet:0.1"}}, "qg"},
-                {false, {{"partition", "label:2"}, {"topology", "base:1"}}, "qg"},
-                {false, {{"partition", "file"}, {"mixer", "dpsgd"}}, "qg"},
-                {true, {{"partition", "iid"}}, "qg"},
-                {true, {{"mixer", "gossip"}}, "qg"},
-                {true, {{"gamma", "1"}, {"overlap", "1"}}, "qg"},
-                {true, {{"local-steps", "5"}, {"policy", "async"}}, "qg"},
-                {true, {{"local-steps", "auto"}}, "local"},
-                {true, {{"momentum", "0"}}, "local"},
-                {true, {{"gamma", "1.2"}}, "local"},
-                {true, {{"outer", "nesterov:1:0.5"}}, "local"},
-                {true, {{"learners", "2"}}, "local"},
-                {true, {{"optimiser", "adam"}}, "local"},
-                {true, {{"optimiser", "adamw"}, {"partition", "label:1"}}, "local"},
-                {true, {{"mixer", "average"}, {"compress", "topk:0.1"}}, "local"},
-                {true, {{"mixer", "allreduce"}}, "local"},
-                {true, {{"mixer", "sma"}}, "local"},
-                {true, {{"mixer", "ps"}}, "local"}};
+        const char *why; /* Start of the message that says why qg does not suit. NULL: qg suits. */
+    } rows[] = {
+        {false, {{"partition", "iid"}}, "local", NULL},
+        {false, {{"partition", "dirichlet:0.1"}}, "qg", NULL},
+        {false, {{"partition", "label:2"}, {"topology", "base:1"}}, "qg", NULL},
+        {false, {{"partition", "file"}, {"mixer", "dpsgd"}}, "qg", NULL},
+        {true, {{"partition", "iid"}}, "qg", NULL},
+        {true, {{"mixer", "gossip"}}, "qg", NULL},
+        {true, {{"gamma", "1"}, {"overlap", "1"}}, "qg", NULL},
+        {true, {{"local-steps", "5"}, {"policy", "async"}}, "qg", NULL},
+        {true,
+         {{"local-steps", "auto"}},
+         "local",
+         "--momentum-kind qg: needs a number for --local-steps"},
+        {true, {{"momentum", "0"}}, "local", "--momentum-kind qg: needs a --momentum above 0"},
+        {true, {{"gamma", "1.2"}}, "local", "--momentum-kind qg: needs a --gamma of at most 1"},
+        {true,
+         {{"outer", "nesterov:1:0.5"}},
+         "local",
+         "--momentum-kind qg: cannot be combined with --outer"},
+        {true, {{"learners", "2"}}, "local", "--learners 2: needs --momentum-kind local"},
+        {true,
+         {{"optimiser", "adam"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --optimiser sgd"},
+        {true,
+         {{"optimiser", "adamw"}, {"partition", "label:1"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --optimiser sgd"},
+        {true,
+         {{"mixer", "average"}, {"compress", "topk:0.1"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --mixer choco"},
+        {true,
+         {{"mixer", "allreduce"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --mixer choco"},
+        {true,
+         {{"mixer", "sma"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --mixer choco"},
+        {true,
+         {{"mixer", "ps"}},
+         "local",
+         "--momentum-kind auto: chooses qg only with --mixer choco"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct run_flags f = {.trainer = &sgd_keys, .own_data = rows[i].own_data};
@@ -225,6 +252,10 @@ static void auto_momentum_follows_the_shards(void **state)
             fail_msg("row %zu: %s", i, error);
         if (strcmp(momentum_kind_all[sgd_values(&r)->momentum_kind]->name, rows[i].kind) != 0)
             fail_msg("row %zu: expected %s", i, rows[i].kind);
+        int err = sgd_check_auto_qg(&r, error);
+        assert_int_equal(err, rows[i].why != NULL ? -EINVAL : 0);
+        if (err != 0 && strstr(error, rows[i].why) != error)
+            fail_msg("row %zu: found '%s', expected '%s'", i, error, rows[i].why);
         size_t n = run_text(&r, text);
         snprintf(line, sizeof line, "\nmomentum-kind=%s\n", rows[i].kind);
         assert_non_null(strstr(text, line));
