@@ -77,24 +77,29 @@ static void tell_momentum(const struct options *o, const struct run *run, const 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                      const struct run_flags *flags, const struct run *run)
 {
+    bool local = momentum_kind_all[sgd_values(run)->momentum_kind] == &momentum_local;
     const char *split = sgd_values(run)->skew;
     bool own = strcmp(shard, "own") == 0, differ = own || strcmp(split, "iid") != 0;
+    bool uses_qg = has_auto_momentum(flags) && !local;
     char cause[RUN_SPEC_MAX + 32] = "";
     if (differ)
         snprintf(cause, sizeof cause, "%s%s", own ? "--shard own" : "--partition ",
                  own ? "" : split);
     if (has_auto_momentum(flags))
         tell_momentum(o, run, cause);
-    if (!differ || (n > 0 && n <= FEW_PEERS) || !is_possible(flags, &cheap))
+    if (!differ || (n > 0 && n <= FEW_PEERS) || (has_auto_momentum(flags) && local)
+        || !is_possible(flags, &cheap))
         return;
     bool complete = n <= MANY_PEERS && is_possible(flags, &accurate);
     (void)cmd_fail(o, CMD_OK,
-                   "note: %s (%s): if the peers have different classes, try --topology base:1 "
-                   "--momentum-kind qg%s. In a test with 16 peers this reached 66 to 70 %%%s, and "
-                   "the defaults 41 to 43 %% (see peer/docs/skewed-data.md)",
+                   "note: %s (%s): if the peers have different classes, try --topology base:1%s%s. "
+                   "In a test with 16 peers this reached 66 to 70 %%%s, and %s "
+                   "(see peer/docs/skewed-data.md)",
                    own ? "the data of the peers may differ" : "the data of the peers differ", cause,
+                   uses_qg ? "" : " --momentum-kind qg",
                    complete ? ", or, for at most 32 peers, --mixer average --topology complete "
                               "--compress topk:0.08+qsgd:4"
                             : "",
-                   complete ? " and 74 to 82 %" : "");
+                   complete ? " and 74 to 82 %" : "",
+                   uses_qg ? "the default ring with qg 53 to 58 %" : "the defaults 41 to 43 %");
 }

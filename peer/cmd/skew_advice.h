@@ -13,6 +13,7 @@
  *
  *   - The shards are a random split: --partition iid, and --shard other than own.
  *   - The user gave --topology, or a --momentum-kind other than auto.
+ *   - --momentum-kind auto chose `local`, because `qg` does not suit the other keys.
  *   - There are at most 4 peers: the graphs of so few peers hardly differ.
  *   - The run would be refused with these settings, for example with --mixer allreduce.
  *
@@ -20,7 +21,7 @@
  * would accept these settings, too.
  *
  * With --momentum-kind auto, another note names the kind of momentum that the run uses, and the key
- * that prevents `qg` if the shards differ. */
+ * that prevents `qg` if the shards differ. The advice then leaves out --momentum-kind qg. */
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                      const struct run_flags *flags, const struct run *run);
 

@@ -141,15 +141,17 @@ refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma 
 
 # ---- advice for shards that differ ----
 
-# advises N ARGS...: hearsay ARGS prints N lines of advice on stderr.
+# advises N ARGS...: hearsay ARGS prints N lines of advice on stderr. With --momentum-kind auto the
+# advice names only the topology.
 advises()
 {
-    local n=$1 args
+    local n=$1 momentum=' --momentum-kind qg' args
+    [[ $* == *"momentum-kind auto"* ]] && momentum='[,.]'
     shift
     args=("$@" --model logreg --batch 1 --rounds 1 --final-drift 0 --seed "$seed")
     bounded "$HEARSAY" "${args[@]}" >advice.out 2>advice.err </dev/null
     check "${*:1:7}: advice is given $n times" \
-        [ "$?: $(grep -c 'note: the data of the peers .*differ .*--topology base:1 --momentum-kind qg' advice.err)" = "0: $n" ]
+        [ "$?: $(grep -c "note: the data of the peers .*differ .*--topology base:1$momentum" advice.err)" = "0: $n" ]
 }
 advises 1 sim --peers 6 --partition dirichlet:0.1
 check "  with its reason" grep -qF '(--partition dirichlet:0.1)' advice.err
@@ -165,6 +167,7 @@ advises 0 sim --peers 6 --partition label:2 --topology ring
 advises 0 sim --peers 6 --partition label:2 --momentum-kind local
 advises 1 sim --peers 6 --partition label:2 --momentum-kind auto
 check "  with the momentum that auto chose" grep -qF 'momentum-kind auto: a run that begins here uses qg' advice.err
+check "  without the momentum that is already in use" grep -q 'try --topology base:1[,.].* with qg 53 to 58' advice.err
 advises 0 sim --peers 6 --partition label:2 --momentum-kind auto --optimiser adam --lr 0.001
 check "  with the reason why auto did not choose qg" grep -qF \
     '(--partition label:2). --momentum-kind auto: chooses qg only with --optimiser sgd' advice.err
