@@ -231,6 +231,39 @@ static void test_own_address_only(void **state)
     }
 }
 
+/* A node is at localhost, which also resolves to ::1, at which the node does not listen. A failed
+ * dial of ::1 gives no warning, and the name is not listed as a place to look for other peers. If
+ * the other address is of another machine, or no address is the node's own, a warning is given. */
+static void test_own_name_with_two_addresses(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *other; /* The first address of the name. The second one is 127.0.0.1. */
+        bool self;         /* The second address is the node's own. */
+        int n_warnings;
+    } row[] = {{"[::1]:7100", true, 0}, {"[::1]:7100", false, 1}, {"10.7.7.9:7100", true, 1}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct lone *w = alone(2);
+        const char *address[] = {row[i].other, "127.0.0.1:7100"};
+        struct node_event found = {.type = NODE_RESOLVED, .resolved = {0, address, 2}};
+        fails(w, 1, NODE_WHY_REFUSED);
+        lone_step(w, &found);
+        struct seed *d = &w->node->sessions->seeds[0];
+        d->at[1].self = row[i].self;
+        struct node_event failed = {.type = NODE_DIAL_FAILED,
+                                    .dial = {d->at[0].tag, NODE_WHY_REFUSED, 0, 0}};
+        lone_step(w, &failed);
+        lone_run(w, 5 * SECOND);
+        assert_int_equal(lone_said(w, "no session with one:7100, two:7100: nothing listens"),
+                         row[i].n_warnings);
+        assert_int_equal(lone_said(w, "no session with two:7100: nothing listens"),
+                         1 - row[i].n_warnings);
+        assert_int_equal(lone_said(w, "looking for more at two:7100"), 1 - row[i].n_warnings);
+        lone_close(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_members_are_waited_for_aloud),
         cmocka_unit_test(test_alone_to_the_end),
         cmocka_unit_test(test_own_address_only),
+        cmocka_unit_test(test_own_name_with_two_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

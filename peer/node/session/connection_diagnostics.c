@@ -78,13 +78,21 @@ static bool is_wrong(enum node_why why)
     return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
 }
 
-/* Returns whether all addresses of the bootstrap name belong to this peer. */
+/* Returns whether the bootstrap name belongs to this peer. One of its addresses must, and each other
+ * address must, too, or be a loopback address. `localhost` is such a name: it also resolves to ::1,
+ * at which a peer that listens on 0.0.0.0 does not answer. */
 static bool self_only(const struct seed *d)
 {
-    for (uint32_t k = 0; k < d->n; k++)
-        if (!d->at[k].self)
+    bool self = false;
+    for (uint32_t k = 0; k < d->n; k++) {
+        const struct seed_address *a = &d->at[k];
+        bool loopback =
+            strncmp(a->address, "127.", 4) == 0 || strncmp(a->address, "[::1]:", 6) == 0;
+        if (!a->self && !loopback)
             return false;
-    return d->n > 0;
+        self |= a->self;
+    }
+    return self;
 }
 
 /* A name without failures has a struct of zeros. */
