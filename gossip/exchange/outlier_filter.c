@@ -37,17 +37,15 @@ bool outlier_filter_apart(double d2, double other2, double way2)
     return d2 > square(OUTLIER_FILTER_APART) * other2 && d2 > least2(way2);
 }
 
-bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart, bool outdated)
+bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart,
+                        bool triggered)
 {
+    double grown2 = square(triggered ? OUTLIER_FILTER_GROWN_TRIGGER : OUTLIER_FILTER_GROWN);
     t->most2 = larger(t->most2, d2);
     t->last2 = d2;
+    t->from2 = apart && t->from2 > 0 ? t->from2 : apart ? d2 : 0;
     t->pull = apart ? t->pull + pull : 0;
-    if (!apart || outdated)
-        t->from2 = 0;
-    else if (t->from2 <= 0)
-        t->from2 = d2;
-    bool grown = t->from2 > 0 && d2 > square(OUTLIER_FILTER_GROWN) * t->from2;
-    return grown || t->pull > OUTLIER_FILTER_PULL;
+    return t->pull > OUTLIER_FILTER_PULL || (apart && d2 > grown2 * t->from2);
 }
 
 void outlier_filter_warn(struct outlier_filter *t)

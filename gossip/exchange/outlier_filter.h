@@ -17,9 +17,9 @@
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
  * An edge that is apart in each exchange becomes *suspect* in either of two cases:
  *
- *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart, or
- *     since the last exchange with an empty delta (--trigger). After an empty delta, the next delta
- *     with values makes D jump from the distance of old models to that of the current ones.
+ *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
+ *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER, because D jumps at the first delta
+ *     with values, from the distance of old models to that of the current ones.
  *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
  *     distance towards the neighbour, and the neighbour is no closer.
  *
@@ -62,6 +62,10 @@ enum {
     /* Factor by which the distance of an edge that is apart (longer than most other edges) may grow
      * before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,
+    /* The same factor in a run with empty deltas (--trigger). An edge becomes apart when D is half of
+     * |x - x0| or more, and two honest models are at most |x - x0| + |y - x0| apart. A neighbour may
+     * therefore have moved 7 times as far as this peer. */
+    OUTLIER_FILTER_GROWN_TRIGGER = 16,
     /* An edge that is apart (longer than most other edges) in successive exchanges becomes suspect
      * when the sum of gamma w over these exchanges exceeds this value. */
     OUTLIER_FILTER_PULL = 8
@@ -79,8 +83,7 @@ struct outlier_filter
      * apart, that is, much longer than most other edges. */
     double pull;
     /* D^2 = |b - a|^2 of the exchange at which the edge became apart, that is, much longer than
-     * most other edges. If a later exchange has an empty delta, that of the first exchange without
-     * one. 0: the edge is not apart, or the last exchange has an empty delta. */
+     * most other edges. 0: it is not apart. */
     double from2;
     bool warned; /* True: this edge has been suspect before. */
 };
@@ -116,11 +119,10 @@ double outlier_filter_limit2(const struct outlier_filter *t, const struct outlie
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b
- * - a that was added to x. apart: d2 is much larger than on most other edges. outdated: a delta of
- * the exchange was empty (--trigger), so the replicas may be far from the models. Returns true if
- * the edge is suspect. */
+ * - a that was added to x. apart: d2 is much larger than on most other edges. triggered: the run
+ * has empty deltas (--trigger). Returns true if the edge is suspect. */
 bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart,
-                        bool outdated);
+                        bool triggered);
 
 /* Records that the edge is suspect, which lowers its limit permanently. */
 void outlier_filter_warn(struct outlier_filter *t);

@@ -111,10 +111,9 @@ static void measure(const struct mixing *m, const struct correction *t)
 static void look_at(const struct mixing *m, size_t n, const struct correction *t)
 {
     struct outlier_filter *trust = &t->task->edge->trust;
-    bool outdated = mixing_own(m, t->task).n == 0 || mixing_other(m, t->task).n == 0;
-    t->task->suspect =
-        !t->refused
-        && outlier_filter_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t), outdated);
+    t->task->suspect = !t->refused
+                       && outlier_filter_saw(trust, t->d2, (double)t->coefficient,
+                                             is_apart(m, n, t), m->trigger > 0);
     t->task->distrusted = t->refused || t->task->suspect;
     if (t->task->suspect)
         outlier_filter_warn(trust);
