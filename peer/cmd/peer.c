@@ -331,6 +331,15 @@ static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR
 
 /* ---- Configuring the node ---- */
 
+/* Evaluates the model of a peer with --shard own. The peer's held-out rows are its own, so the share
+ * of their most frequent label is not what a model of all peers reaches by guessing. */
+static void evaluate_own_rows(void *self, const float *x, uint64_t max_samples,
+                              struct trainer_report *report)
+{
+    sgd_trainer_face(self).evaluate(self, x, max_samples, report);
+    report->majority = 0;
+}
+
 /* Makes the trainer of the run. This is a callback of the node. Fails if the disk has no room for
  * the model, because the result could then not be stored. */
 static int make_trainer(void *self, const struct run *run, struct trainer *t,
@@ -338,6 +347,8 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
 {
     struct peer *p = self;
     int err = cmd_training_make(&p->training, run, t, error);
+    if (err == 0 && p->training.shard_spec.mode == SHARD_OWN)
+        t->evaluate = evaluate_own_rows;
     if (err < 0)
         return err;
     const char *changed =

@@ -76,6 +76,22 @@ for way in train "sim --peers 2" "local --peers 2"; do
         grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and always guessing the most frequent label gives 95\.[0-9]* %' rare.err
     check "  in JSON, too" grep -q '"unlearnt": *"the accuracy is [0-9.]* %' rare.out
 done
+
+# The warning is about the final model, which is evaluated on all held-out rows. The evaluations during training have
+# 1,000 rows each, of which 94.7 % have the most frequent label.
+awk 'BEGIN { srand(3); for (i = 0; i < 4000; i++) { y = i % 20 == 0 || i == 1 || i == 2 || i == 3; printf "%.3f,%.3f,%d\n", y + 2 * rand(), rand(), y } }' \
+    >first.csv
+"$HEARSAY" key new rare.key 2>rare.err
+for shard in auto own; do
+    bounded "$HEARSAY" peer --key rare.key --listen 127.0.0.1:0 --shard $shard --model logreg --data csv:first.csv,test=first.csv \
+        --rounds 300 --evaluate-every 100 --evaluate-samples 1000 --lr 0.001 --seed "$seed" --out "shard-$shard" >shard.out 2>shard.err </dev/null
+    final=$(sed -n 's/^finished .* accuracy \([0-9.]*\) % on 4000 .*/\1/p' shard.err)
+    n=$(grep -c "guessing: the accuracy is $final %, and always guessing the most frequent label gives 94\.9[0-9] %" shard.err)
+    # One line for the warning and one for the verdict.
+    [ $shard = own ] && expected=0 || expected=2
+    check "--shard $shard: the final accuracy is compared with the most frequent label only if the held-out rows are common" \
+        [ "$n: $(grep -c 'no better than guessing' shard.err)" = "$expected: $expected" ]
+done
 "$HEARSAY" eval rare-train/model.safetensors --data csv:rare.csv,test=rare.csv --json >rare.out 2>rare.err
 check "eval prints the same warning" grep -q 'warning: the model is no better than guessing: the accuracy is [0-9.]* %, and always guessing the most frequent label gives 95\.00 %' rare.err
 check "  and the share of the most frequent label in JSON" [ "$(figures json rare.out majority)" = 0.95 ]

@@ -565,6 +565,17 @@ static bool cannot_be_sent(struct job *j)
     return true;
 }
 
+/* Warns after the last job, which has evaluated the final model, if nothing was learnt. */
+static void judge_final_model(struct job *j)
+{
+    assert(j->last && !j->working);
+    if (!job_diverged(j)
+        && divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
+                                     j->figures.unlearnt))
+        env_note(j->env, NOTE_WARNING, "the model is no better than guessing: %s. Try another --lr",
+                 j->figures.unlearnt);
+}
+
 bool job_done(struct job *j)
 {
     assert(!j->working && !j->env->over);
@@ -587,6 +598,8 @@ bool job_done(struct job *j)
     edges_reset_mismatched(j->edges);
     edges_judge(j->edges, j->phases->skipped);
     tell_runaways(j);
+    if (j->last)
+        judge_final_model(j);
     return true;
 }
 
@@ -598,10 +611,6 @@ void job_judge(struct job *j)
         env_note(j->env, NOTE_WARNING,
                  "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
                  why);
-    else if (divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
-                                       j->figures.unlearnt))
-        env_note(j->env, NOTE_WARNING, "the model is no better than guessing: %s. Try another --lr",
-                 j->figures.unlearnt);
 }
 
 bool job_diverged(const struct job *j)

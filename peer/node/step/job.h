@@ -79,8 +79,9 @@ bool job_is_half_done(const struct job *j);
 /* Starts the second job of the round, which takes the local steps. */
 void job_go_on(struct job *j);
 
-/* Judges the whole training before the last job and warns if it diverged or if nothing was learnt.
- * This is needed because a small consensus distance does not show that the model is good. */
+/* Judges the whole training before the last job and warns if it diverged. This is needed because a
+ * small consensus distance does not show that the model is good. job_done() also warns if nothing
+ * was learnt, by the accuracy of the final model. */
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);
