@@ -381,9 +381,10 @@ void compress_begin(struct compress *c)
     c->n_left = c->units.n;
 }
 
-/* Encodes units from the end of the message backwards, and stops before the first unit that begins
- * before `from` in the model. All units before the stop wait, even if some lie after `from` in the
- * model, because the encoded part of the message must be contiguous. */
+/* Encodes units from the end of the message backwards, and stops at the first unit whose position in
+ * the model is less than `from`. This unit and all units that precede it in the message are encoded
+ * later, even those whose position is above `from`, because the encoded part of the message must be
+ * contiguous. */
 int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
                   size_t *len)
 {

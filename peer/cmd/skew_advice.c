@@ -61,17 +61,18 @@ static void tell_momentum(const struct options *o, const struct run *run, const 
     bool local = kind == &momentum_local, differ = cause[0] != '\0';
     char why[RUN_ERROR_MAX];
     bool barred = differ && local && sgd_check_auto_qg(run, why) != 0;
-    (void)cmd_fail(o, CMD_OK,
-                   "note: --momentum-kind auto: a run that begins here uses %s, %s%s%s%s",
-                   kind->name,
-                   !differ ? "because the shards are a random split"
-                   : local ? "although the data of the peers may differ ("
-                           : "because the data of the peers may differ (",
-                   cause,
-                   barred   ? "). "
-                   : differ ? ")"
-                            : "",
-                   barred ? why : "");
+    (void)cmd_fail(
+        o, CMD_OK,
+        "note: --momentum-kind auto: if this peer starts the run, the run uses %s, %s%s%s%s",
+        kind->name,
+        !differ ? "because the shards are a random split"
+        : local ? "although the data of the peers may differ ("
+                : "because the data of the peers may differ (",
+        cause,
+        barred   ? "). "
+        : differ ? ")"
+                 : "",
+        barred ? why : "");
 }
 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
@@ -100,6 +101,6 @@ void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,
                    complete ? ", or, for at most 32 peers, --mixer average --topology complete "
                               "--compress topk:0.08+qsgd:4"
                             : "",
-                   complete ? " and 74 to 82 %" : "",
+                   complete ? " (with --mixer average 74 to 82 %)" : "",
                    uses_qg ? "the default ring with qg 53 to 58 %" : "the defaults 41 to 43 %");
 }

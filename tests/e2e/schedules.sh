@@ -166,7 +166,7 @@ advises 0 sim --peers 4 --partition label:2
 advises 0 sim --peers 6 --partition label:2 --topology ring
 advises 0 sim --peers 6 --partition label:2 --momentum-kind local
 advises 1 sim --peers 6 --partition label:2 --momentum-kind auto
-check "  with the momentum that auto chose" grep -qF 'momentum-kind auto: a run that begins here uses qg' advice.err
+check "  with the momentum that auto chose" grep -qF 'momentum-kind auto: if this peer starts the run, the run uses qg' advice.err
 check "  without the momentum that is already in use" grep -q 'try --topology base:1[,.].* with qg 53 to 58' advice.err
 advises 0 sim --peers 6 --partition label:2 --momentum-kind auto --optimiser adam --lr 0.001
 check "  with the reason why auto did not choose qg" grep -qF \
@@ -175,7 +175,7 @@ advises 0 sim --peers 6 --partition label:2 --momentum-kind auto --outer nestero
 check "  with the reason why auto did not choose qg" grep -qF \
     '(--partition label:2). --momentum-kind qg: cannot be combined with --outer' advice.err
 advises 0 sim --peers 6 --momentum-kind auto
-check "  with the momentum that auto chose" grep -qF 'a run that begins here uses local, because the shards are a random split' \
+check "  with the momentum that auto chose" grep -qF 'the run uses local, because the shards are a random split' \
     advice.err
 advises 0 sim --peers 6 --partition label:2 --momentum 0
 advises 0 sim --peers 6 --partition label:2 --mixer allreduce --topology complete --compress none

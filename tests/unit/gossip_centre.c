@@ -261,7 +261,7 @@ static void test_copies(void **state)
     }
     close_bench(&b);
 
-    /* With mode async, workers share no copy of their model at the server. */
+    /* With mode async, the server keeps a separate copy of the model for each worker. */
     open_bench(&b, "topk:0.25", false, false, 0);
     all_here(&b);
     b.varied = true;

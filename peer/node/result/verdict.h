@@ -109,8 +109,9 @@ struct verdict_facts
     /* Unless VERDICT_TOGETHER, no member ended the run with this peer. Members that have reported
      * their end are then in finished[], and all others in dead[]. */
     enum verdict_presence presence;
-    /* Number of members that finished without this peer. With VERDICT_TOGETHER, these members are
-     * dead, and may have ended the run with a certificate. */
+    /* Number of members that finished without this peer. If this peer has ended the run together with
+     * other members (VERDICT_TOGETHER): number of members that finished, died, and may have ended
+     * the run with a certificate before that. */
     uint32_t n_finished;
     char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 

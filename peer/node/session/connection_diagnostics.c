@@ -78,9 +78,9 @@ static bool is_wrong(enum node_why why)
     return why == NODE_WHY_CLOSED || why == NODE_WHY_JUNK || why == NODE_WHY_VERSION;
 }
 
-/* Returns whether the bootstrap name belongs to this peer. One of its addresses must, and each other
- * address must, too, or be a loopback address. `localhost` is such a name: it also resolves to ::1,
- * at which a peer that listens on 0.0.0.0 does not answer. */
+/* Returns whether the bootstrap name belongs to this peer: at least one of its addresses is this
+ * peer's own, and all other addresses are own or loopback addresses. For example, `localhost` also
+ * resolves to ::1, at which a peer that listens on 0.0.0.0 does not answer. */
 static bool self_only(const struct seed *d)
 {
     bool self = false;
