@@ -317,7 +317,10 @@ static int open_out(struct hearsay *h)
     json_decref(summary);
     if (summary != NULL)
         return handle_fail(h, HEARSAY_USAGE,
-                           "--out %s: its run has finished, expected another directory", h->out);
+                           "--out %s: its run has finished, and the model is in "
+                           "%s/model.safetensors; name another directory, or move this one aside, "
+                           "to begin a new run",
+                           h->out, h->out);
     return HEARSAY_OK;
 }
 

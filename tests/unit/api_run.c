@@ -524,7 +524,8 @@ static void test_a_checkpoint_holds_the_callers_bytes(void **state)
     /* A new hearsay_open() fails, because the run in this output directory has finished. */
     rig_init(&p, 0, false, text);
     assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
-    assert_non_null(strstr(hearsay_error(p.h), "finished"));
+    assert_non_null(strstr(hearsay_error(p.h), "its run has finished, and the model is in "));
+    assert_non_null(strstr(hearsay_error(p.h), "name another directory, or move this one aside"));
     hearsay_close(p.h);
     rm_dir(dir);
     unlink(key);
