@@ -120,8 +120,9 @@ struct lone
     } mail[LONE_MAIL]; /* Messages of the node that the simulated peers have not received yet. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
-    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first LONE_NOTES notes that the node reported. */
-    bool deaf;                             /* The node's dials get no answer at all. */
+    char notes[LONE_NOTES][NODE_NOTE_MAX];  /* The first LONE_NOTES notes that the node reported. */
+    enum note_level note_level[LONE_NOTES]; /* Levels of these notes. */
+    bool deaf;                              /* The node's dials get no answer at all. */
     bool no_route; /* True: dials that fail do so because there is no route to the host. */
     /* True: every address that belongs to no simulated peer is an address of the node itself. */
     bool alone;
@@ -371,6 +372,15 @@ static inline uint32_t lone_said(const struct lone *w, const char *text)
     return n;
 }
 
+/* Returns the number of the node's warnings that contain `text`. */
+static inline uint32_t lone_warned(const struct lone *w, const char *text)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_notes && i < LONE_NOTES; i++)
+        n += w->note_level[i] == NOTE_WARNING && strstr(w->notes[i], text) != NULL;
+    return n;
+}
+
 /* Reports to the node whether its model was stored. */
 static inline void lone_kept(struct lone *w, bool stored)
 {
@@ -405,6 +415,8 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
     for (uint32_t i = 0; i < fx->n_notes; i++) {
         if (w->n_notes < LONE_NOTES)
             memcpy(w->notes[w->n_notes], fx->notes[i].text, NODE_NOTE_MAX);
+        if (w->n_notes < LONE_NOTES)
+            w->note_level[w->n_notes] = fx->notes[i].level;
         w->n_notes++;
         w->n_errors += fx->notes[i].level == NOTE_ERROR;
         if (getenv("LOUD") != NULL)

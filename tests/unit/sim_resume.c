@@ -226,7 +226,7 @@ static void test_accuracy_keeps_its_round(void **state)
 
 /* All peers are killed. Peer 0 returns with its only checkpoint, peer 1 without one, and peer 2 not at
  * all, so the run cannot begin again with --min-peers 3. Peer 0 must not wait permanently: the run
- * may have ended without it. */
+ * may have ended without it. A warning says for how long peer 0 waits. */
 static void test_checkpoint_without_use(void **state)
 {
     static const struct plan plan = {.n = 3, .topology = "ring", .compress = "none"};
@@ -235,6 +235,7 @@ static void test_checkpoint_without_use(void **state)
     (void)state;
     rig_plan(&r, &plan, 10 * ROUNDS);
     r.loud = getenv("LOUD") != NULL;
+    r.warning = "waiting for the members of the checkpoint";
     run_until(&r, 4 * SECOND);
     for (uint32_t i = 0; i < 3; i++)
         sim_kill(r.world, i);
@@ -246,6 +247,7 @@ static void test_checkpoint_without_use(void **state)
     run_until(&r, 200 * SECOND);
     assert_true(sim_ended(r.world, 0, &code));
     assert_int_equal(code, 3);
+    assert_true(r.n_warnings > 0);
     rig_close(&r);
 }
 

@@ -56,9 +56,11 @@ struct rig
     /* RIG_WINDOW x n x dim: models of all peers at the start of the last RIG_WINDOW rounds. */
     float *state;
     uint32_t count[RIG_WINDOW];
-    double *estimate;  /* Consensus distance of each round, as peer 0 estimates it. */
-    double *error2;    /* Exact sum over peers of |x_i - mean|^2, for each round. */
-    uint64_t n_errors; /* Number of rounds whose error is in error2. */
+    double *estimate;    /* Consensus distance of each round, as peer 0 estimates it. */
+    double *error2;      /* Exact sum over peers of |x_i - mean|^2, for each round. */
+    uint64_t n_errors;   /* Number of rounds whose error is in error2. */
+    const char *warning; /* Text of the warnings that are counted. NULL: none. */
+    uint32_t n_warnings; /* Number of warnings of all peers that contain `warning`. */
     struct sim_world *world;
     bool quiet; /* True: the test provokes error messages, so they are not printed. */
     /* loud: all messages of the peers are printed. lost: peer `dead` has died, so its model is not
@@ -208,6 +210,8 @@ static inline void rig_measured(void *self, uint32_t peer)
 static inline void rig_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct rig *r = self;
+    r->n_warnings +=
+        r->warning != NULL && note->level == NOTE_WARNING && strstr(note->text, r->warning) != NULL;
     if (!r->quiet && (r->loud || note->level == NOTE_ERROR))
         fprintf(stderr, "%.3f peer-%u: %s\n", (double)sim_now_us(r->world) * 1e-6, peer,
                 note->text);

@@ -497,7 +497,7 @@ static void tell(struct resume *r)
         if (look_at(r, &r->member[i]) == BACK_AWAY)
             who = members_find(r->env->members, r->member[i].id);
     int64_t left_us = limit_us(r) - (r->env->now_us - r->since_us);
-    env_note(r->env, NOTE_INFO,
+    env_note(r->env, NOTE_WARNING,
              "round %llu: waiting for the members of the checkpoint: %u of %u are not back%s%s; "
              "continuing without them in %.0f s",
              (unsigned long long)r->env->config.resume[0].beat, count(r, BACK_AWAY),

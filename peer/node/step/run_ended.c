@@ -13,7 +13,7 @@
 static int64_t miss(const struct phases *ph)
 {
     if (ph->past != NODE_PAST_NONE)
-        env_note(ph->env, NOTE_INFO,
+        env_note(ph->env, NOTE_WARNING,
                  "this peer was in the run before, %s: waiting for the other members, for at most "
                  "--quorum-timeout (%.0f s)",
                  ph->past == NODE_PAST_FINAL ? "and has stored its final model"
