@@ -235,6 +235,10 @@ static void test_finished_before_they_died(void **state)
     assert_string_equal(o.text, "no quorum: 1 of 8 peers (dead: peer-3), 4 of 8 needed for quorum "
                                 "0.5; finished, and may have ended the run without this peer: "
                                 "peer-3; no round skipped");
+    f.quorum = 0;
+    o = judged(&f, VERDICT_ALONE, 3);
+    assert_non_null(strstr(o.text, "; finished, and may have ended the run without this peer: "
+                                   "peer-3; "));
     f.n_among = 7;
     f.uncertified = true;
     o = judged(&f, VERDICT_UNKNOWN, 3);

@@ -334,6 +334,7 @@ static void say_all(struct verdict *o, const struct verdict_facts *f)
             say_left_over(o, f);
         else
             say_unreached(o, f);
+        say_finished(o, f);
         break;
     case VERDICT_NO_QUORUM:
         say(o, "no quorum: ");
