@@ -89,9 +89,9 @@ static inline uint32_t nearest(float a)
     STEP_DOWN(1e-6, 1);
 #undef STEP_DOWN
     float zero = a < (float)(ENTRY(1e-6, 1, 0) / 2) ? 0.0f : 1.0f;
-    /* Within a decade the code is linear in the magnitude. The upper end of the decade has the code 2
-     * * parts, and the lower end, 0.1 of it, has `parts`. The slope is therefore parts / 0.9 for each
-     * upper end, and the constant term is parts - 0.1 * parts / 0.9 = parts * 8/9. */
+    /* In a decade with the upper end u, the code is linear in the magnitude: it is `parts` at 0.1 u,
+     * and twice that at u. The slope is therefore parts / (0.9 u), and the constant term is
+     * parts - 0.1 parts / 0.9 = parts * 8/9. */
     float code = a * slope + parts * (8.0f / 9.0f);
     float last = 2.0f * parts - 0.5f;
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);

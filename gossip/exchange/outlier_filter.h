@@ -20,8 +20,8 @@
  *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
  *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER, because D jumps at the first delta
  *     with values, from the distance of old models to that of the current ones.
- *     A Byzantine neighbour can use the larger factor to move this peer further. Only `tolerate`
- *     (--byzantine) limits that.
+ *     A Byzantine neighbour can use the larger factor to move this peer further. Only --byzantine
+ *     limits how far.
  *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
  *     distance towards the neighbour, and the neighbour is no closer.
  *
@@ -64,9 +64,10 @@ enum {
     /* Factor by which the distance of an edge that is apart (longer than most other edges) may grow
      * before the edge is suspect. */
     OUTLIER_FILTER_GROWN = 4,
-    /* The same factor in a run with empty deltas (--trigger). An edge becomes apart when D is half of
-     * |x - x0| or more, and two honest models are at most |x - x0| + |y - x0| apart. A neighbour may
-     * therefore have moved 3 times as far as this peer. */
+    /* Replaces OUTLIER_FILTER_GROWN in a run with empty deltas (--trigger). D is more than half of
+     * |x - x0| when the edge becomes apart, and the models x and y of two honest peers differ by at
+     * most |x - x0| + |y - x0|. With the factor 8, an honest neighbour is therefore not suspect if
+     * |y - x0| is at most 3 |x - x0|. */
     OUTLIER_FILTER_GROWN_TRIGGER = 8,
     /* An edge that is apart (longer than most other edges) in successive exchanges becomes suspect
      * when the sum of gamma w over these exchanges exceeds this value. */

@@ -347,10 +347,10 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
 {
     struct peer *p = self;
     int err = cmd_training_make(&p->training, run, t, error);
-    if (err == 0 && p->training.shard_spec.mode == SHARD_OWN)
-        t->evaluate = evaluate_own_rows;
     if (err < 0)
         return err;
+    if (p->training.shard_spec.mode == SHARD_OWN)
+        t->evaluate = evaluate_own_rows;
     const char *changed =
         cmd_checkpoint_data_changed(&p->checkpoint, cmd_peer_report_trained_on(&p->report));
     if (changed != NULL)

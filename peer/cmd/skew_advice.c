@@ -57,22 +57,17 @@ static bool is_possible(const struct run_flags *flags, const struct advice *a)
  * which the shards may differ, "" if they are a random split. */
 static void tell_momentum(const struct options *o, const struct run *run, const char *cause)
 {
-    const struct momentum_kind *kind = momentum_kind_all[sgd_values(run)->momentum_kind];
-    bool local = kind == &momentum_local, differ = cause[0] != '\0';
+    static const char start[] =
+        "note: --momentum-kind auto: if this peer starts the run, the run uses";
     char why[RUN_ERROR_MAX];
-    bool barred = differ && local && sgd_check_auto_qg(run, why) != 0;
-    (void)cmd_fail(
-        o, CMD_OK,
-        "note: --momentum-kind auto: if this peer starts the run, the run uses %s, %s%s%s%s",
-        kind->name,
-        !differ ? "because the shards are a random split"
-        : local ? "although the data of the peers may differ ("
-                : "because the data of the peers may differ (",
-        cause,
-        barred   ? "). "
-        : differ ? ")"
-                 : "",
-        barred ? why : "");
+    if (cause[0] == '\0')
+        (void)cmd_fail(o, CMD_OK, "%s local, because the shards are a random split", start);
+    else if (sgd_check_auto_qg(run, why) == 0)
+        (void)cmd_fail(o, CMD_OK, "%s qg, because the data of the peers may differ (%s)", start,
+                       cause);
+    else
+        (void)cmd_fail(o, CMD_OK, "%s local, although the data of the peers may differ (%s). %s",
+                       start, cause, why);
 }
 
 void cmd_skew_advice(const struct options *o, const char *shard, uint32_t n,

@@ -569,6 +569,8 @@ static bool cannot_be_sent(struct job *j)
 static void judge_final_model(struct job *j)
 {
     assert(j->last && !j->working);
+    j->figures.unlearnt[0] =
+        '\0'; /* The models may have been mixed again since an earlier last job. */
     if (!job_diverged(j)
         && divergence_learnt_nothing(&j->verdict, j->workshop->trainer.guess, &j->tested,
                                      j->figures.unlearnt))
