@@ -302,6 +302,30 @@ static void test_many_dead(void **state)
     assert_true(strlen(o.text) < sizeof o.text - 1);
 }
 
+/* Three full lists of the longest names fit into the text: the text ends with its last clause. */
+static void test_longest_text(void **state)
+{
+    struct verdict_facts f = good;
+    char name[WIRE_NAME_MAX + 1], why[VERDICT_WHY_MAX];
+    (void)state;
+    memset(name, 'n', WIRE_NAME_MAX);
+    name[WIRE_NAME_MAX] = '\0';
+    memset(why, 'w', VERDICT_WHY_MAX - 1);
+    why[VERDICT_WHY_MAX - 1] = '\0';
+    for (uint32_t i = 0; i < VERDICT_DEAD_MAX; i++) {
+        verdict_add_dead(&f, name);
+        verdict_add_absent(&f, name, why);
+        verdict_add_finished(&f, name);
+    }
+    f.n_members = f.n_begun = f.n_joined = UINT32_MAX;
+    f.n_among = 1;
+    f.rounds_claimed = f.rounds_skipped = f.joined_round = UINT64_MAX;
+    snprintf(f.joined, sizeof f.joined, "%s", name);
+    f.unlearnt = "the end of the sentence";
+    struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_string_equal(o.text + strlen(o.text) - strlen(f.unlearnt), f.unlearnt);
+}
+
 static void test_ends_of_other_kinds(void **state)
 {
     struct verdict_facts f = good;
@@ -470,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_finished_before_they_died),
         cmocka_unit_test(test_words_of_the_absent),
         cmocka_unit_test(test_many_dead),
+        cmocka_unit_test(test_longest_text),
         cmocka_unit_test(test_ends_of_other_kinds),
         cmocka_unit_test(test_peers_added_up),
         cmocka_unit_test(test_nothing_learnt),

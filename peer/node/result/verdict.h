@@ -31,7 +31,9 @@
 #include <stdint.h>
 
 enum {
-    VERDICT_TEXT = 512,          /* Size of the sentence of a verdict, in bytes with the NUL. */
+    /* Size of the sentence of a verdict, in bytes with the NUL. Enough for three lists of the longest
+     * names. */
+    VERDICT_TEXT = 2048,
     VERDICT_UNREACHED_MAX = 128, /* Size of the list of addresses, in bytes with the NUL. */
     VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
     VERDICT_WHY_MAX = 48   /* Size of the reason why a member is absent, in bytes with the NUL. */
