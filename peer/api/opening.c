@@ -383,8 +383,10 @@ static int take_stored_run(struct hearsay *h)
         return HEARSAY_OK;
     const char *text = run_identity_run_text(there);
     int err = run_from_text(&stored, h->o->command->trainer, text, strlen(text), error);
-    if (err == 0)
-        err = run_with_flags(&c->run, &stored, &c->flags, error);
+    if (err < 0)
+        return handle_fail(h, handle_code(err), "--out %s: cannot read its run.txt: %s", h->out,
+                           error);
+    err = run_with_flags(&c->run, &stored, &c->flags, error);
     if (err < 0)
         return handle_fail(h, handle_code(err), "--out %s has another run: %s", h->out, error);
     c->found = run_is_fixed(&c->run);

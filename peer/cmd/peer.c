@@ -236,7 +236,8 @@ static int read_out_run(struct peer *p, const char *text, struct run *there)
     const char *run = run_identity_run_text(text);
     int err = run_from_text(there, &sgd_keys, run, strlen(run), error);
     return err < 0 ? cmd_fail(p->o, CMD_USAGE,
-                              "--out %s has another run: %s; --fresh moves it aside", p->out, error)
+                              "--out %s: cannot read its run.txt: %s; --fresh moves the run aside",
+                              p->out, error)
                    : CMD_OK;
 }
 

@@ -187,6 +187,11 @@ contents a >after
 contents b >>after
 check "nothing has changed" cmp before after
 
+cp -r b damaged && rm damaged/.lock
+sed -i 's/^rounds=.*/rounds=many/' damaged/run.txt
+ends "a damaged run.txt" 2 '--out damaged: cannot read its run.txt: .*rounds.*many.*; --fresh moves the run aside$' \
+    "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out damaged
+
 # Peer b joins a cluster with another run than the one in b's directory. Peer b can detect the difference of the runs
 # only after it has joined.
 cp -r b late && rm late/summary.json late/.lock

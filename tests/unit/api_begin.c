@@ -331,6 +331,28 @@ static void test_a_program_without_a_checkpoint_begins_again(void **state)
     unlink(key);
 }
 
+/* A peer that takes its run from other peers reads the run.txt in its output directory. A damaged
+ * run.txt is reported as such. */
+static void test_a_damaged_run_is_refused(void **state)
+{
+    struct rig_peer p;
+    char key[64], dir[96], text[320];
+    (void)state;
+    rig_key(key);
+    snprintf(dir, sizeof dir, "%s.out", key);
+    snprintf(text, sizeof text,
+             "mkdir '%s' && printf 'command=libhearsay\\nrounds=many\\n' >'%s/run.txt'", dir, dir);
+    assert_int_equal(system(text), 0);
+    snprintf(text, sizeof text, "key=%s listen=127.0.0.1:0 bootstrap=127.0.0.1:1 out=%s", key, dir);
+    rig_init(&p, 0, false, text);
+    assert_int_equal(hearsay_open(p.h), HEARSAY_USAGE);
+    assert_non_null(strstr(hearsay_error(p.h), "cannot read its run.txt: "));
+    assert_non_null(strstr(hearsay_error(p.h), "many"));
+    hearsay_close(p.h);
+    rm_dir(dir);
+    unlink(key);
+}
+
 /* ---- Tensors of 16-bit floats ---------------------------------------------------------------- */
 
 static void *train_half(void *self)
@@ -382,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_who_comes_late_takes_the_initial_model_first),
         cmocka_unit_test(test_a_program_that_begins_otherwise_goes_on),
         cmocka_unit_test(test_a_program_without_a_checkpoint_begins_again),
+        cmocka_unit_test(test_a_damaged_run_is_refused),
         cmocka_unit_test(test_tensors_of_16_bits_take_it_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
