@@ -182,8 +182,9 @@ void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K],
                             double local2)
 {
     struct tree_aggregation_slot own = {.began = true, .round = v->round, .local2 = local2};
-    /* The latest 2^TREE_AGGREGATION_SLOTS measurement windows fill all slots, so older windows are
-     * left out. */
+    /* The slot of a window is how often its index can be divided by 2 (slot_of()). The latest
+     * 2^TREE_AGGREGATION_SLOTS windows therefore overwrite every slot, and older windows need not
+     * begin. */
     uint64_t most = UINT64_C(1) << TREE_AGGREGATION_SLOTS;
     uint64_t first = v->heard - v->clock > most ? v->heard - most : v->clock;
     memcpy(own.s, s, sizeof own.s);

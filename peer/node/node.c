@@ -297,8 +297,8 @@ static bool mixes(const struct node *n)
     return phases_phase(n->phases) == NODE_TRAINING || phases_phase(n->phases) == NODE_CONSENSUS;
 }
 
-/* Handles a message of the round protocol, the exchange of a mixer without edges. The message can
- * complete a round only while this peer is idle. */
+/* Handles a message of the round protocol, by which a mixer without edges combines the models. The
+ * message can complete a round only while this peer is idle. */
 static void on_round(struct node *n, const struct link *l, const struct wire_message *m)
 {
     round_protocol_hear(n->round_protocol, l, &m->round_protocol, phases_round(n->phases),

@@ -19,12 +19,13 @@ struct round_protocol_kind
     const char *name;
     /* Maximum number of packets that are sent in one step, at most COLLECTIVE_OPS_MAX. */
     size_t max_packets;
-    /* Allocates the state of the kind and returns it, or NULL if there is no memory. */
+    /* Allocates and returns the state of a protocol of this kind. NULL: memory is exhausted. */
     void *(*begin)(struct round_protocol *p);
-    /* Called before the first look() of the run, when p->result is allocated. Allocates the vectors
-     * of the kind. Returns the size of the largest packet in bytes, or 0 if there is no memory. */
+    /* Called before the first look() of the run, when p->result is allocated. Allocates the
+     * vectors of the protocol. Returns the size of the largest packet in bytes. 0: memory is
+     * exhausted. */
     size_t (*open)(void *self);
-    /* Frees the state of the kind. open() may not have been called, or may have failed. */
+    /* Frees the state of the protocol. open() may not have been called, or may have failed. */
     void (*end)(void *self);
     /* Implements round_protocol_look(). */
     void (*look)(void *self, uint64_t round, bool idle);
@@ -44,7 +45,7 @@ struct round_protocol
     struct run_context *workshop;
     /* The following fields are zero while the protocol is not active (kind NULL). */
     const struct round_protocol_kind *kind;
-    void *self; /* State of the kind. */
+    void *self; /* State of the protocol, from kind->begin(). */
 
     /* Model of the last result: n_floats values. NULL: look() has not been called in this run. */
     float *result;

@@ -32,7 +32,7 @@ enum final_model_state {
 /* Whether the final model is stored, and the time of the next write. */
 struct final_model;
 
-/* Returns a pending final model, or NULL if memory is exhausted. The caller frees it with
+/* Returns a new state FINAL_MODEL_PENDING, or NULL if memory is exhausted. The caller frees it with
  * free(). */
 struct final_model *final_model_open(void);
 /* Returns the state of this peer's final model. */

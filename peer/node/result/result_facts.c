@@ -215,7 +215,8 @@ void node_facts(const struct node *n, struct verdict_facts *f)
         f->distance = (double)NAN;
     if (certificate_covers(n))
         certify(n, certificate_known(n), f);
-    /* The consensus distance of a single model is not defined. */
+    /* If only one of several members ended the run, no consensus distance is reported. A run that
+     * had one member only keeps its distance of 0. */
     bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
     f->distance = one ? (double)NAN : f->distance;
 }

@@ -63,7 +63,8 @@ enum {
     /* Maximum number of warnings about failed test calls that name a member. After these warnings,
      * one without a name is printed. */
     CALLBACK_LINES = 8,
-    CALLBACK_NAMES = 32 /* Number of warnings that are remembered, so that none is repeated. */
+    /* Maximum number of remembered warnings. A remembered warning is not repeated. */
+    CALLBACK_NAMES = 32
 };
 
 enum callback_state {

@@ -253,8 +253,8 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
     checkpoint_members(ph->checkpoint, es.n_members);
 }
 
-/* Deltas carry this peer's next round count. A neighbour that gets no delta gets the round count in
- * a BEAT message. */
+/* Announces this peer's next step counter. A delta carries it already, so BEAT messages are sent only
+ * to neighbours that get no delta. */
 void phases_ahead(struct phases *ph)
 {
     assert(!ph->ahead);

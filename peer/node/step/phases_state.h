@@ -121,9 +121,9 @@ struct phases
     /* Least distance of this peer's model to the mean model so far in the consensus phase. */
     double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
-    /* Values at the last progress of the consensus phase. best_settled: hops around this peer
-     * within which all peers are near the mean. best_view: hash of the members. best_window: number
-     * of drift windows. best_rounds: number of rounds of the consensus phase. */
+    /* Copies made at the last progress of the consensus phase. best_settled: `settled`. best_view:
+     * hash of the members for which the edges were chosen. best_window: number of drift windows that
+     * had given a result. best_rounds: `settle_rounds`. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */

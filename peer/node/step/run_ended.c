@@ -42,11 +42,12 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* In a run that ends with a certificate, members that have finished send the certificate before they
- * leave. If all their processes have ended without it, they may start again.
- * A peer that was only cut off from the network continues to train while it has the quorum, because
- * the other members may have died, unless their records say that they have finished. For a peer that
- * was paused, the run has ended even if it has the quorum. */
+/* `left`: all other members have finished, and have refused this peer's dials for
+ * ENDED_AFTER_PAUSE_US. In a run with a certificate, members send it before they leave. If this peer
+ * does not have the certificate, their processes may have been killed, and may start again, so
+ * `left` is false. `cut`: this peer was cut off from the network, and all others have finished, or
+ * it is below the quorum. With the quorum it continues, because the others may have died. After a
+ * pause the run has ended in both cases. */
 bool run_ended_deserted(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);
