@@ -17,8 +17,9 @@
  *
  * Excluded neighbours. B counts only neighbours that take part. A neighbour that was proven
  * Byzantine is excluded, and B is then reduced by one. A proof is a refused exchange
- * (gossip/exchange/outlier_filter.h) or a broken protocol. Without the reduction, of 2 B + 2 = 4
- * neighbours the remaining 3 would all be clipped to the length of the nearest, and honest peers
+ * (gossip/exchange/outlier_filter.h) or a broken protocol. A suspect edge is no proof, because an
+ * attacker can make the edge between two honest peers suspect. Without the reduction, of 2 B + 2 =
+ * 4 neighbours the remaining 3 would all be clipped to the length of the nearest, and honest peers
  * would end with different models.
  *
  * Consensus phase. tau is larger there: the edges with a longer d need only the total weight of the

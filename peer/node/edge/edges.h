@@ -259,6 +259,9 @@ bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
  * open. */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
+/* Returns whether b is proven Byzantine and its edge is not open: edges_found_out() is true, and
+ * the edge was never suspect or b is quarantined. */
+bool edges_proven(const struct edges *es, const struct neighbour *b);
 /* Returns whether a new runaway of edge i was found since the last call. In a runaway the distance
  * between the two replicas grows without bound (gossip/exchange/gamma.h). */
 bool edges_new_runaway(struct edges *es, size_t i);

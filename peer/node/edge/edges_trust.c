@@ -45,6 +45,15 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
+/* A suspect edge proves nothing. An attacker that moves this peer and most of its neighbours within
+ * the limits of clipping also makes the edge to another honest neighbour apart, and then suspect.
+ * Later refusals of that edge use the lower limit, so they are no proof either. */
+bool edges_proven(const struct edges *es, const struct neighbour *b)
+{
+    bool suspect = b->edge.trust.warned && !quarantine_knows(es->sessions, b->edge.id);
+    return edges_found_out(es, b) && !suspect;
+}
+
 /* Returns whether b claims to have trained for more than 5/4 of this peer's rounds. The outlier
  * filter measures distances in units of this peer's own distance from the initial model, so it
  * cannot judge a neighbour that trained for longer. The claim may be false. It therefore decides

@@ -102,7 +102,7 @@ static void plan_edge(struct job *j, size_t i)
         .lock_step = w->run.policy == RUN_SYNC,
         .settling = ph->phase == NODE_CONSENSUS,
         .draining = ph->draining && !scheduler_view_owed(ph, edges_at(j->edges, i)),
-        .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
+        .barred = edges_proven(j->edges, edges_at(j->edges, i)),
         .codec = w->by_drift ? DELTA_RUNG + codec_levels_rung(&w->ladder) : DELTA_RUN};
     rounds_plan(j->edges, edges_at(j->edges, i), phases_next_beat(ph), &now);
     edges_join(j->edges, i, &now);
