@@ -7,6 +7,7 @@
 #include "peer/node/result/verdict.h"
 #include "peer/node/state.h"
 #include "peer/node/step/run_ended.h"
+#include "peer/node/step/waits.h"
 #include "peer/node/timers.h"
 
 #include <assert.h>
@@ -18,12 +19,6 @@
  * 4.5 % rms, and less for more models. If the distance equals the target,
  * an estimate of 0.85 times the target is therefore wrong by more than 3 standard deviations. */
 const double certificate_margin = 0.85;
-
-/* Added to twice the eccentricity of a peer, in rounds. The sum is the largest number of rounds that
- * the peer mixes after another peer has ended, without faults and in lock step. The eccentricity
- * counts for the rounds by which two peers may end apart, and MIXING_ROUNDS for exchanges that are
- * half done. */
-enum { MIXING_ROUNDS = 16 };
 
 struct run_certificate
 {
@@ -77,14 +72,6 @@ static void certificate_check(const struct node *n)
 bool certificate_applies(const struct node *n)
 {
     return n->workshop.ready && run_has_certificate(&n->workshop.run);
-}
-
-/* Returns for how long this peer waits for a certificate at most, in microseconds. The wait must be
- * longer than --quorum-timeout, because other members may wait that long for the quorum before they
- * end their run. */
-static int64_t limit_us(const struct node *n)
-{
-    return n->env.config.patience_us + SCHEDULE_STALL_US;
 }
 
 /* ---- what the protocol asks for ---- */
@@ -247,15 +234,14 @@ static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
     const struct phases_status ph = phases_status(n->phases);
-    /* The coordinator waits for other members for at most 2/3 of limit_us(), so that time for the
-     * ballots is left. */
+    /* The coordinator waits for other members for at most 2/3 of the wait for the certificate, so
+     * that time for the ballots is left. */
     struct finish_view v = {.now_us = n->env.now_us,
                             .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
                             .stranded = ph.phase == NODE_CONSENSUS && ph.stranded,
                             .n_rounds = ph.settle_rounds,
-                            .max_rounds =
-                                2 * (uint64_t)edges_status(n->edges).eccentricity + MIXING_ROUNDS,
-                            .patience_us = limit_us(n) / 3 * 2,
+                            .max_rounds = waits_mixing_rounds(n->phases),
+                            .patience_us = waits_certificate_limit_us(n->phases) / 3 * 2,
                             .target = certificate_margin * n->workshop.run.final_drift};
 
     for (size_t i = 0; i < members_count(all); i++) {
@@ -441,5 +427,5 @@ bool certificate_awaited(struct node *n)
 {
     return n->certificate->model == CERTIFICATE_WITHIN && certificate_possible(n)
            && !run_ended_deserted(n->phases)
-           && n->env.now_us - n->certificate->frozen_us < limit_us(n);
+           && n->env.now_us - n->certificate->frozen_us < waits_certificate_limit_us(n->phases);
 }

@@ -75,7 +75,7 @@ bool certificate_covers(const struct node *n);
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
  * certificate can still be decided, and the processes of the other members have not all ended. The
- * wait ends --quorum-timeout plus 30 s after the model was frozen. */
+ * wait ends waits_certificate_limit_us() after the model was frozen. */
 bool certificate_awaited(struct node *n);
 
 #endif

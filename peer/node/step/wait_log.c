@@ -102,7 +102,7 @@ static void say_last(const struct phases *ph)
                  "decides between equal halves; if it does not return, this peer ends in %.0f s "
                  "(--quorum-timeout + %.0f s)",
                  name, (double)(now - m->dead_at_us) * 1e-6, name, left_s,
-                 (double)SCHEDULE_STALL_US * 1e-6);
+                 (double)(limit_us - ph->env->config.patience_us) * 1e-6);
 }
 
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)

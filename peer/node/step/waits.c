@@ -7,6 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+/* Added to twice the eccentricity of a peer, in rounds, for exchanges that are half done. The
+ * eccentricity counts for the rounds by which two peers may end apart. */
+enum { MIXING_ROUNDS = 16 };
+
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)
 {
     bool waits = d->act == SCHEDULE_WAIT;
@@ -40,10 +44,21 @@ const struct member *waits_last_member(const struct phases *ph)
     return m != NULL && m->state == MEMBER_DEAD ? m : NULL;
 }
 
+uint64_t waits_mixing_rounds(const struct phases *ph)
+{
+    return 2 * (uint64_t)edges_status(ph->edges).eccentricity + MIXING_ROUNDS;
+}
+
+int64_t waits_certificate_limit_us(const struct phases *ph)
+{
+    int64_t mixing_us = (int64_t)waits_mixing_rounds(ph) * job_watchdog_mean_us(ph);
+    return ph->env->config.patience_us
+           + (mixing_us > SCHEDULE_STALL_US ? mixing_us : SCHEDULE_STALL_US);
+}
+
 int64_t waits_last_limit_us(const struct phases *ph)
 {
-    bool awaited = ph->prospect == CERTIFICATE_AWAITED;
-    return SCHEDULE_STALL_US + (awaited ? ph->env->config.patience_us : 0);
+    return ph->prospect == CERTIFICATE_AWAITED ? waits_certificate_limit_us(ph) : SCHEDULE_STALL_US;
 }
 
 static double seconds_since(const struct node *n, int64_t then_us)

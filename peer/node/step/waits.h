@@ -55,6 +55,13 @@ struct phases;
  * waits for the certificate: the absent voter with the smallest identity, without which half is no
  * quorum. NULL: this peer waits for no single member. O(members^2). */
 const struct member *waits_last_member(const struct phases *ph);
+/* Returns the largest number of rounds that a peer mixes after another peer has ended, without
+ * faults and in lock step. */
+uint64_t waits_mixing_rounds(const struct phases *ph);
+/* Returns how long a peer with a frozen model waits for the certificate at most, in microseconds:
+ * --quorum-timeout, because other members may wait that long for the quorum before they end their
+ * run, plus the time of waits_mixing_rounds() mean jobs, at least SCHEDULE_STALL_US. */
+int64_t waits_certificate_limit_us(const struct phases *ph);
 /* Returns how long this peer waits at most after its last job, in microseconds. */
 int64_t waits_last_limit_us(const struct phases *ph);
 
