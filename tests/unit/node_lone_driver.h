@@ -38,6 +38,8 @@ struct lone_actor
     /* Number of rounds that the simulated peer has done according to its HELLO. 0: the run has not
      * begun. */
     uint64_t started;
+    /* Round of the model that the simulated peer has fetched, if it has not started training. */
+    uint64_t fetched;
     /* Number of rounds that is added to the run_round of the simulated peer's messages. */
     uint64_t ahead;
     bool lies;  /* The simulated peer's next delta has a wrong replica hash. */

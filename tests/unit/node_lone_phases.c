@@ -682,6 +682,29 @@ static void test_joiner_is_not_initial(void **state)
     }
 }
 
+/* The neighbour has fetched a model of round 8, but all members that have begun are gone. The run is
+ * under way, so the node must not become an initial member. PINGs of the neighbour report round 0. */
+static void test_joiner_after_a_joiner_is_not_initial(void **state)
+{
+    (void)state;
+    for (uint64_t fetched = 0; fetched <= 8; fetched += 8) {
+        struct lone *w = new_world(1, ROUNDS);
+        w->run.min_peers = 2;
+        w->actor[0].fetched = fetched;
+        w->actor[0].record.initial = true;
+        w->actor[0].record = signed_record(w->actor[0].record);
+        w->config.found = false;
+        lone_open(w);
+        if (w->actor[0].link == NO_LINK)
+            (void)lone_connect(w, 0, false, 0);
+        lone_hello(w, 0);
+        lone_run(w, 15 * SECOND);
+        assert_int_equal(w->actor[0].told.initial, fetched == 0);
+        assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+        lone_close(w);
+    }
+}
+
 /* An initial member restarts without its checkpoint. The node must send it the record of its former
  * process. */
 static void test_reminds_an_initial_member(void **state)
@@ -710,6 +733,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_for_initial_members),
         cmocka_unit_test(test_joiner_is_not_initial),
+        cmocka_unit_test(test_joiner_after_a_joiner_is_not_initial),
         cmocka_unit_test(test_reminds_an_initial_member),
         cmocka_unit_test(test_rounds_add_up),
         cmocka_unit_test(test_beats_let_us_go_on),

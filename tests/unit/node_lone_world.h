@@ -44,7 +44,7 @@ static inline void lone_hello_of(struct lone *w, uint32_t who, int link, const s
                            .has_run = run != NULL,
                            .has_started = a->started > 0,
                            .run = {(const uint8_t *)text, run != NULL ? run_text(run, text) : 0},
-                           .round = a->started,
+                           .round = a->started > 0 ? a->started : a->fetched,
                            .record = a->record};
     lone_says_on(w, link, out, wire_put_hello(out, sizeof out, &h));
 }

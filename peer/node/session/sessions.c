@@ -84,7 +84,8 @@ bool sessions_any(const struct sessions *s)
 bool sessions_run_begun(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
-        if (s->links[i].used && s->links[i].same_run && s->links[i].started)
+        if (s->links[i].used && s->links[i].same_run
+            && (s->links[i].started || s->links[i].round > 0))
             return true;
     return false;
 }
@@ -640,7 +641,10 @@ void sessions_ping(struct sessions *s, const struct link *link, const struct wir
 {
     struct link *l = sessions_own(s, link);
     assert(l->role != LINK_NEW && l->hung_up == NULL);
-    say_round(l, ping->round, s->env->now_us);
+    /* A peer that has not started training reports round 0 (heartbeat()), and its HELLO has the
+     * round of its model. */
+    if (l->started || ping->round > 0)
+        say_round(l, ping->round, s->env->now_us);
     if (!l->started)
         l->before_us = 0;
     l->started |= ping->round > 0;

@@ -302,7 +302,8 @@ int64_t sessions_refused_us(const struct sessions *s);
  * members have ended in the meantime: their hosts refuse all dials of this peer. If so, returns
  * SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
-/* Returns whether a connected peer has this peer's run and has started it. */
+/* Returns whether a connected peer has this peer's run, and has started it or has a model of a later
+ * round than the initial one. */
 bool sessions_run_begun(const struct sessions *s);
 /* Functions that enumerate the slots of the session table, from 0 to sessions_slots() - 1. A
  * session keeps its slot until it ends. An unused slot has link.used false, and a later session may
