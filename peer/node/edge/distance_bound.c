@@ -87,12 +87,42 @@ double distance_bound_bound(const struct edges *es, size_t n_members)
     return n_members < 2 ? (double)INFINITY : reach(es, n_members) * neighbours_bound(es);
 }
 
+/* Returns whether the neighbour has ended and counts: it is neither failed nor distrusted. Always
+ * false without lock step, where the last report of the neighbour may be lost. */
+static bool has_ended(const struct edges *es, const struct neighbour *b)
+{
+    const struct member *other = members_find(es->env->members, b->edge.id);
+    bool failed = other != NULL && other->record->state == RECORD_FAILED;
+    return es->workshop->run.policy == RUN_SYNC && b->edge.state == EDGE_DONE && !failed
+           && !b->aside && !b->distrusted;
+}
+
+/* Returns how many neighbours have a final model that is farther than twice the target from this
+ * peer's model. The replica of a final model has an error of E. O(dim). */
+static size_t n_final_models_apart(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double most = 2 * es->workshop->run.final_drift * sqrt(run_context_norm2(es->workshop));
+    size_t n = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct edge *e = &edges_at(es, i)->edge;
+        if (has_ended(es, edges_at(es, i)) && e->b != NULL)
+            n += sqrt(mixing_held_dist2(m, m->x, e->b)) - sqrt(e->gamma.e2) > most;
+    }
+    return n;
+}
+
 double distance_bound_apart(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
     double most = 0, d2, e2, norm2 = run_context_norm2(es->workshop);
-    if (run->policy != RUN_SYNC || run->tolerate > 0)
+    if (run->policy != RUN_SYNC)
         return 0;
+    if (run->tolerate > 0) {
+        bool apart = n_final_models_apart(es) > run->tolerate;
+        MARK_IF(apart, "distance_bound: this peer was moved away from final models");
+        return apart ? (double)INFINITY : 0;
+    }
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         measure(&b->edge, &d2, &e2);
@@ -109,16 +139,6 @@ void distance_bound_begin(struct distance_bound *c)
 {
     *c = (struct distance_bound){
         .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
-}
-
-/* Returns whether the neighbour has ended and counts: it is neither failed nor distrusted. Always
- * false without lock step, where the last report of the neighbour may be lost. */
-static bool has_ended(const struct edges *es, const struct neighbour *b)
-{
-    const struct member *other = members_find(es->env->members, b->edge.id);
-    bool failed = other != NULL && other->record->state == RECORD_FAILED;
-    return es->workshop->run.policy == RUN_SYNC && b->edge.state == EDGE_DONE && !failed
-           && !b->aside && !b->distrusted;
 }
 
 /* Returns whether a neighbour has ended without having reported that it was near the mean. */

@@ -78,8 +78,12 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
 
 /* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. Of two
  * models at distance D, one is at least D / 2 from the mean. The replicas show D with an error of
- * E, so the result is the largest max(D / 2 - E, E) of the edges. 0: unknown, without lock step, or
- * with --byzantine. O(dim). */
+ * E, so the result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or without lock step.
+ * With --byzantine B the distances along the edges may be false. The result is then INFINITY if more
+ * than B neighbours have final models that are farther than twice the target from this peer's model,
+ * because at least one of these neighbours is honest, and else 0. This happens if the honest
+ * neighbours end first, and a Byzantine neighbour moves this peer away from them. Must not be called
+ * while a job runs. O(dim) for each edge. */
 double distance_bound_apart(const struct edges *es);
 
 /* Returns how many neighbours have ended although none of their last reports says that they were
