@@ -69,11 +69,8 @@ void members_dig_up(struct members *m, const uint8_t *id)
     m->next_tomb = 0;
 }
 
-bool members_revive(struct members *m, const struct record *r, struct accusation *a)
+void members_accuse_dropped(const struct members *m, const struct record *r, struct accusation *a)
 {
-    if (table_find(&m->table, r->id) != NULL || !members_buried(m, r))
-        return false;
-    members_dig_up(m, r->id);
     *a = (struct accusation){.incarnation = r->incarnation};
     memcpy(a->accused, r->id, sizeof a->accused);
     memcpy(a->accuser, m->self.id, sizeof a->accuser);
@@ -81,6 +78,14 @@ bool members_revive(struct members *m, const struct record *r, struct accusation
     size_t n = wire_accusation_signed(msg, sizeof msg, a);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, a->signature);
+}
+
+bool members_revive(struct members *m, const struct record *r, struct accusation *a)
+{
+    if (table_find(&m->table, r->id) != NULL || !members_buried(m, r))
+        return false;
+    members_dig_up(m, r->id);
+    members_accuse_dropped(m, r, a);
     return true;
 }
 

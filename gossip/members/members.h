@@ -253,6 +253,10 @@ uint64_t members_changes(const struct members *m);
  * accept, too. */
 bool members_revive(struct members *m, const struct record *r, struct accusation *a);
 
+/* Fills *a with this peer's signed accusation of the member of record r, which this peer has
+ * dropped. */
+void members_accuse_dropped(const struct members *m, const struct record *r, struct accusation *a);
+
 /* Returns whether the tombstone of a dropped member rejects record r, although the signature is
  * valid and the record does not say that the member has ended its run. If so, the member may have
  * returned. */

@@ -105,7 +105,7 @@
           "interval.")                                                                             \
     TIMER(DIAL_DROPPED_US, 1000 * 1000,                                                            \
           "In each interval of this length, at most 8 members that this peer has dropped from "    \
-          "its table are dialled.")                                                                \
+          "its table are accused and dialled.")                                                    \
     TIMER(BOOTSTRAP_US, 30 * 1000 * 1000,                                                          \
           "The names of the bootstrap list are resolved and dialled again at this interval.")      \
     TIMER(BOOTSTRAP_ALONE_US, 2 * 1000 * 1000,                                                     \

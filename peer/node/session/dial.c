@@ -87,19 +87,30 @@ bool dial_announces(const struct sessions *s, const char *address)
     return false;
 }
 
-/* Dials a member that this peer dropped while it was cut off for longer than --member-ttl.
- * Tombstones reject the member's records until a session proves that the member is alive. Edges and
- * failure detector dial only members in the table, so the dial is made here. */
-void dial_dropped(struct sessions *s, const struct record *r)
+/* Handles the record of a member that this peer has dropped from its table and that the sender, at
+ * the other end of session l, calls alive. Tombstones reject the record until a session proves that
+ * the member is alive. There are two cases:
+ *
+ *   - This peer was cut off for longer than --member-ttl, and the member is alive. Edges and failure
+ *     detector dial only members in the table, so the dial is made here.
+ *   - The sender was paused or cut off, and did not learn that the member died. No monitor of the
+ *     member is left that could accuse it, so this peer does. A member that is alive refutes the
+ *     accusation. */
+void dial_dropped(struct sessions *s, const struct link *l, const struct record *r)
 {
     uint32_t tag;
+    /* env_batch() may still hold the message that contains r. */
+    struct accusation a;
     if (!quota_left(&s->dropped, DROPPED_MAX, DIAL_DROPPED_US, s->env->now_us)
-        || s->env->fx->n_dials == NODE_DIALS_MAX || r->n_addresses == 0
-        || known_address(s, r->address[0]) || !members_rejected(s->env->members, r))
+        || !members_rejected(s->env->members, r))
         return;
     MARK("dial: a dropped member may be alive");
     s->dropped.n++;
-    dial_address(s, r->address[0], &tag);
+    members_accuse_dropped(s->env->members, r, &a);
+    dissemination_send(s, l, &(struct wire_members){.n_accusations = 1, .accusations = &a});
+    if (s->env->fx->n_dials < NODE_DIALS_MAX && r->n_addresses > 0
+        && !known_address(s, r->address[0]))
+        dial_address(s, r->address[0], &tag);
 }
 
 /* Dials the addresses of a bootstrap name, except those of this peer and of connected members. At

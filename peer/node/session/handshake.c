@@ -163,7 +163,7 @@ void handshake_record(struct sessions *s, const struct link *link, const struct 
         return;
     note_other(s, l, r, merge(s, l, r));
     if (admit_record(s, r))
-        dial_dropped(s, r);
+        dial_dropped(s, l, r);
 }
 
 void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)

@@ -323,9 +323,10 @@ void dial_start(struct sessions *s);
  * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
  * this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* Dials the member of record r if this peer has dropped the member from its table. r must stay
- * valid until the end of the step. */
-void dial_dropped(struct sessions *s, const struct record *r);
+/* If this peer has dropped the member of record r, which arrived on session l, from its table:
+ * accuses the member at the other end of l, and dials the member. r must stay valid until the end of
+ * the step. */
+void dial_dropped(struct sessions *s, const struct link *l, const struct record *r);
 /* Ends the dial that has the number `tag`. `id`: the peer that answered; NULL: the dial failed for
  * the reason `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
