@@ -683,7 +683,7 @@ static void test_joiner_is_not_initial(void **state)
 }
 
 /* The neighbour has fetched a model of round 8, but all members that have begun are gone. The run is
- * under way, so the node must not become an initial member. PINGs of the neighbour report round 0. */
+ * under way, so the node must not become an initial member. */
 static void test_joiner_after_a_joiner_is_not_initial(void **state)
 {
     (void)state;
