@@ -29,8 +29,7 @@ static const double recovery = 1.01;
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
-    *g = (struct gamma){
-        .value = fixed_value, .fixed = fixed_value > 0, .d2 = (double)INFINITY, .most = 1};
+    *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0, .most = 1};
 }
 
 /* Returns the measured contraction of a delta: the transmitted share of |x - a|^2, the squared
@@ -84,13 +83,6 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
-/* Returns whether the residual ratio rho of the last exchange is known: D^2 was measured, and is
- * not 0. */
-static bool has_rho(const struct gamma *g)
-{
-    return g->d2 > 0 && isfinite(g->d2);
-}
-
 /* Limits the step size v to the bounds of gamma, and to the bound `most` of this exchange. If the
  * lower bound is above an upper bound, the upper bound wins. */
 static double confine(const struct gamma *g, double v, double most)
@@ -109,11 +101,9 @@ double gamma_semidefinite(uint32_t d_i, uint32_t d_j)
 
 double gamma_next(struct gamma *g, const struct gamma_exchange *x)
 {
-    double change = has_rho(g) ? correction(g->e2, g->d2) : 1;
-    double delta = least_contraction(x);
-    g->d2 = (double)INFINITY; /* gamma_measured() sets d2 after mixing, if there is no refusal. */
     if (g->fixed)
         return g->value;
+    double delta = least_contraction(x);
     /* Each pair of codecs needs its own step size, so gamma restarts when a codec changes. */
     if (!g->begun || g->codecs != x->codecs) {
         g->delta = delta;
@@ -125,11 +115,14 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else {
+        double change = g->d2 > 0 ? correction(g->e2, g->d2) : 1;
         g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change, x->most);
     }
-    /* Stores the value of this exchange that the rule needs in the next exchange. */
+    /* Stores the values of this exchange that the rule needs in the next exchange. gamma_measured()
+     * sets d2 after mixing. */
     g->e2 = x->e2_own + x->e2_other;
+    g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;
     return g->value;
 }
@@ -138,7 +131,7 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x)
 {
     double rho = sqrt((x->e2_own + x->e2_other) / 2.0 / g->d2);
     double share = (bears_none - rho) / (bears_none - bears_all);
-    if (!has_rho(g) || !(share > 0))
+    if (!(g->d2 > 0) || !(share > 0))
         return 0;
     return share < 1 ? share : 1;
 }

@@ -74,9 +74,8 @@ struct gamma
     /* E_i^2 + E_j^2: the squared residuals |x - a|^2 of both ends after the last exchange's
      * deltas. */
     double e2;
-    /* D^2 = |b - a|^2, the squared distance of the two replicas in the last exchange. 0: the
-     * replicas were equal. INFINITY: unknown, because there was no exchange, or the last exchange
-     * was refused. */
+    /* D^2 = |b - a|^2, the squared distance of the two replicas in the last exchange. 0 until
+     * gamma_measured() has set it. */
     double d2;
     /* Moving average, over exchanges, of the lesser of the two ends' contractions. */
     double delta;

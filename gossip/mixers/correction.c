@@ -142,7 +142,6 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
 static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
 {
     g->value = step;
-    g->d2 = (double)INFINITY;
     g->begun = true;
     g->codecs = x->codecs;
     return step;

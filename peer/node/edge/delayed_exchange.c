@@ -4,7 +4,6 @@
 #include "peer/node/timers.h"
 
 #include <assert.h>
-#include <math.h>
 
 enum { FEW = 2 }; /* Number of rounds that normally pass while a delta is on its way. */
 
@@ -69,9 +68,7 @@ bool delayed_exchange_look(struct delayed_exchange *s, const struct edge *e, dou
     assert(!s->late || s->done <= e->n_exchanges);
     if (s->late && e->n_exchanges > s->done) {
         s->late = false;
-        /* If d2 is unknown, the edge was reset or the exchange was refused, so this peer mixed no
-         * outdated replica. */
-        if (isfinite(e->gamma.d2) && e->gamma.d2 > most2)
+        if (!(e->gamma.d2 <= most2))
             begin(s, e);
     }
     s->is = goes_on(s, e, most2);

@@ -13,10 +13,10 @@
 
 /* Sets *d2 and *e2 for the edge's last exchange. *d2 is D^2, the squared distance between the two
  * replicas. *e2 is E^2, the squared length of what this peer's delta left unsent. Both are infinite
- * if the edge is not open, had no exchange, or refused the last one. */
+ * if the edge is not open or had no exchange. */
 static void measure(const struct edge *e, double *d2, double *e2)
 {
-    bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && isfinite(e->gamma.d2);
+    bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
     *d2 = has ? e->gamma.d2 : (double)INFINITY;
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
