@@ -178,7 +178,7 @@ struct edge
     /* Number of hops around the neighbour within which all peers are known to be under
      * --final-drift. */
     uint32_t settled;
-    /* Round count of the neighbour, including rounds of the consensus phase. */
+    /* Step counter of the neighbour, including rounds of the consensus phase. */
     uint64_t run_round;
     /* True: the neighbour has announced that its model is final. The node sets EDGE_DONE as soon as
      * no complete exchange on this edge waits to be mixed. */

@@ -446,7 +446,7 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
-/* Called after a job at a peer that uses tree aggregation. Begins a measurement window if the
+/* Called after a job at a peer that uses tree aggregation. Begins a drift window if the
  * schedule requires one in this round. If a measurement is complete, stores its consensus
  * distance. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)

@@ -75,7 +75,7 @@ struct sketch_moment
     /* True: an edge of the graph has never been open, so the neighbour takes no part in the
      * averaging. */
     bool missing;
-    uint64_t round; /* Round count of this peer, including rounds of the consensus phase. */
+    uint64_t round; /* Step counter of this peer, including rounds of the consensus phase. */
     /* Sum over this peer's edges of |b - a|^2, the squared distance of the two replicas, from the
      * last mixing. */
     double local2;
@@ -129,11 +129,11 @@ struct sketch
     bool disturbed;
     /* True: sketch_beat() was called at least once while this peer had neighbours. */
     bool beaten;
-    uint64_t last; /* Round count at the last call of sketch_beat(). */
+    uint64_t last; /* Step counter at the last call of sketch_beat(). */
     /* Index of the tree-aggregation window that produced the figures of the consensus distance. 0:
      * no such window. */
     uint64_t surveyed;
-    /* Offset that is added to the round counts of tree aggregation. It keeps the order keys of
+    /* Offset that is added to the step counters of tree aggregation. It keeps the order keys of
      * windows (own_begun) increasing when tree aggregation replaces averages as the source of the
      * consensus distance. */
     uint64_t own_base;
@@ -145,7 +145,7 @@ struct sketch
     /* Number that identifies the set of members when the window began. A change of the set ends
      * averaging by gossip for the rest of the run. */
     uint64_t view;
-    uint64_t round;    /* Round count when the averaging window began. */
+    uint64_t round;    /* Step counter when the averaging window began. */
     uint32_t window;   /* Number of the current averaging window. */
     float s[SKETCH_K]; /* Sketch S x of the model when the averaging window began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
@@ -167,7 +167,7 @@ struct sketch
      * Negative: unknown. */
     double v;
     double q_done;       /* Mean of |x|^2 over all peers, from the previous averaging window. */
-    uint64_t round_done; /* Round count when the previous averaging window began. */
+    uint64_t round_done; /* Step counter when the previous averaging window began. */
 
     struct sketch_figures figures;
     /* Codecs of sketch messages: uncompressed, and with four bits per element. */

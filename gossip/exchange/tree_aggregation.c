@@ -1,4 +1,4 @@
-/* gossip/exchange/tree_aggregation.c -- begins measurement windows, combines the reports of
+/* gossip/exchange/tree_aggregation.c -- begins drift windows, combines the reports of
  * subtrees, and chooses the message to send. */
 #include "gossip/exchange/tree_aggregation.h"
 
@@ -29,7 +29,7 @@ static uint64_t last_period(const struct tree_aggregation_place *p)
     return (uint64_t)p->depth + 2;
 }
 
-/* For a run in lock step: returns the index of the last measurement window that begins at or before
+/* For a run in lock step: returns the index of the last drift window that begins at or before
  * round `round`. */
 static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
 {
@@ -39,7 +39,7 @@ static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
     return trained + 1 + (round - p->n_rounds) / last_period(p);
 }
 
-/* For a run in lock step: returns the round at which measurement window `index` begins. */
+/* For a run in lock step: returns the round at which drift window `index` begins. */
 static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
 {
     uint64_t trained = p->n_rounds > 0 ? (p->n_rounds - 1) / period(p) + 1 : 0;
@@ -47,7 +47,7 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
-/* Returns the slot in which measurement window `index` is stored: the number of times that `index`
+/* Returns the slot in which drift window `index` is stored: the number of times that `index`
  * can be divided by 2, but at most the number of the last slot. */
 static size_t slot_of(uint64_t index)
 {
@@ -59,7 +59,7 @@ static size_t slot_of(uint64_t index)
     return v;
 }
 
-/* Returns which of the spanning trees a measurement window uses. Successive windows of one slot use
+/* Returns which of the spanning trees a drift window uses. Successive windows of one slot use
  * the trees in turn. */
 static size_t tree_of(uint64_t index)
 {
@@ -108,14 +108,14 @@ static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_su
     a->settling |= b->settling;
 }
 
-/* Returns whether this peer and all its subtrees have reported for a measurement window that has no
+/* Returns whether this peer and all its subtrees have reported for a drift window that has no
  * final result yet. */
 static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* Called at the root of a tree. Returns whether Xi has changed little since the measurement window
+/* Called at the root of a tree. Returns whether Xi has changed little since the drift window
  * began, so that the result is exact enough for users. The rate of change is computed from this
  * window and the previous complete window. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
@@ -131,7 +131,7 @@ static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggrega
     return known && !s->sum.settling && change * (double)(v->round - s->round) <= blur;
 }
 
-/* Marks a measurement window as complete, and stores its Xi^2 unless a later window is already
+/* Marks a drift window as complete, and stores its Xi^2 unless a later window is already
  * complete. */
 static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, bool sharp)
 {
@@ -143,7 +143,7 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* Called at the root of a tree. Completes the measurement window if all subtrees have reported. If
+/* Called at the root of a tree. Completes the drift window if all subtrees have reported. If
  * the number of counted peers differs from the number of members, some reports came from another
  * graph, and the window is dropped. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
@@ -157,12 +157,12 @@ static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
     settle(v, s, is_sharp(v, s));
 }
 
-/* Begins measurement window `index` in its slot, with the values of this peer in `own`. */
+/* Begins drift window `index` in its slot, with the values of this peer in `own`. */
 static void begin_slot(struct tree_aggregation *v, uint64_t index,
                        const struct tree_aggregation_slot *own)
 {
     struct tree_aggregation_slot *s = &v->slot[slot_of(index)];
-    /* True: a child has reported before this peer began the measurement window. */
+    /* True: a child has reported before this peer began the drift window. */
     bool early = s->index == index && s->sum.n > 0;
     struct tree_aggregation_slot was = *s;
     *s = *own;
@@ -176,7 +176,7 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
     look(v, s);
 }
 
-/* Several measurement windows can begin at once, if this peer skipped rounds. The current model is
+/* Several drift windows can begin at once, if this peer skipped rounds. The current model is
  * then used for all of them. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2)
@@ -222,7 +222,7 @@ void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
     p->told = 0;
 }
 
-/* Returns the measurement window whose report (to a parent) or result (to a child that has
+/* Returns the drift window whose report (to a parent) or result (to a child that has
  * reported) must be sent next over an edge. NULL: none. The oldest window is sent first, because it
  * has waited longest and is stored longest. */
 static struct tree_aggregation_slot *due(struct tree_aggregation *v,
@@ -268,7 +268,7 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the full index of a measurement window, of which a message contains only the lower bits.
+/* Returns the full index of a drift window, of which a message contains only the lower bits.
  * Of all indices with these bits, it is the one closest to this peer's latest window. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
@@ -278,7 +278,7 @@ static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
                                                          : v->clock + ahead - mask - 1;
 }
 
-/* Adds a child's report to the sum of its measurement window. The child may be a round ahead, so
+/* Adds a child's report to the sum of its drift window. The child may be a round ahead, so
  * its report may be the first value in the slot. */
 static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
                     const struct tree_aggregation_sum *sum)

@@ -76,13 +76,13 @@ struct tree_aggregation_pair
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
     /* Version number of the trees to which the state of this edge belongs. */
     uint64_t built;
-    /* For each slot: index of the measurement window for which the neighbour, as this peer's child
+    /* For each slot: index of the drift window for which the neighbour, as this peer's child
      * in the tree, has reported. */
     uint64_t got[TREE_AGGREGATION_SLOTS];
-    /* For each slot: index of the measurement window for which a report or result was sent over
+    /* For each slot: index of the drift window for which a report or result was sent over
      * this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last measurement window of which this peer has sent the start over this edge. 0:
+    /* Index of the last drift window of which this peer has sent the start over this edge. 0:
      * no start was sent. */
     uint64_t told;
     /* Number of deltas since the last report or result was sent over this edge. */
@@ -105,7 +105,7 @@ struct tree_aggregation_slot
     uint64_t index; /* Index of the measurement in this slot. 0: the slot is empty. */
     /* True: the measurement has begun at this peer, and the sum includes this peer's model. */
     bool began;
-    uint64_t round; /* Round count when the measurement began. */
+    uint64_t round; /* Step counter when the measurement began. */
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges when the
      * measurement began. */
     double local2;
@@ -143,13 +143,13 @@ struct tree_aggregation_place
 struct tree_aggregation
 {
     struct tree_aggregation_place place;
-    /* Index of the latest measurement window that has begun at this peer. 0: none. */
+    /* Index of the latest drift window that has begun at this peer. 0: none. */
     uint64_t clock;
-    /* Index of the latest measurement window that this peer knows to have begun at any peer. */
+    /* Index of the latest drift window that this peer knows to have begun at any peer. */
     uint64_t heard;
-    uint64_t round; /* Round count at the last call of tree_aggregation_beat(). */
+    uint64_t round; /* Step counter at the last call of tree_aggregation_beat(). */
     double before2; /* Xi^2 of the latest complete measurement. 0: none. */
-    /* Round count when the latest complete measurement began at this peer. */
+    /* Step counter when the latest complete measurement began at this peer. */
     uint64_t before_round;
     struct tree_aggregation_slot slot[TREE_AGGREGATION_SLOTS];
 };
@@ -167,11 +167,11 @@ enum tree_aggregation_word {
     TREE_AGGREGATION_BLURRED
 };
 
-/* Records that a job has mixed. round: round count of this peer. Returns whether a measurement
+/* Records that a job has mixed. round: step counter of this peer. Returns whether a measurement
  * window begins now. The caller must then call tree_aggregation_begin(). */
 bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                            uint64_t round);
-/* Begins a measurement window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b
+/* Begins a drift window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b
  * - a|^2 over this peer's edges. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2);
@@ -180,7 +180,7 @@ void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K],
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
 /* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
- * the measurement window of the message. Sets *sum to the sum that the message carries, which is
+ * the drift window of the message. Sets *sum to the sum that the message carries, which is
  * valid until the next call with this *v. Does not set *sum if there is no message, or for a CLOCK
  * message, which carries no sum. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
@@ -194,7 +194,7 @@ void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  uint64_t built);
 /* Records that the edge was reset: messages that may have been lost are sent again. */
 void tree_aggregation_pair_reset(struct tree_aggregation_pair *p);
-/* Handles a message from the neighbour. index: number of the measurement window; only its lower 24
+/* Handles a message from the neighbour. index: number of the drift window; only its lower 24
  * bits are used. sum: ignored for a CLOCK message. */
 void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
                            enum tree_aggregation_word word, uint64_t index,

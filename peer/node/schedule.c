@@ -102,7 +102,7 @@ bool schedule_in_step(const struct schedule_view *v)
     return any;
 }
 
-/* Returns the round count to which this peer must skip, because the run is too far ahead of it. 0:
+/* Returns the step counter to which this peer must skip, because the run is too far ahead of it. 0:
  * the peer need not skip. A result of the round protocol for a later round also makes the peer skip
  * to that round. */
 static uint64_t claim(const struct schedule_view *v)
@@ -125,10 +125,10 @@ static uint64_t claim(const struct schedule_view *v)
  *   - The edge has both deltas, so the job mixes them, even if the edge is closed.
  *   - The edge is open and lacks this peer's delta, which the job makes. A peer that is draining
  *     makes only deltas that it owes. On an idle edge there is no delta, but the neighbour waits
- *     for this peer's round count. An idle edge of an excused neighbour does not count.
- *   - Lock step, and the neighbour of the open edge has a higher round count, so it waits for this
+ *     for this peer's step counter. An idle edge of an excused neighbour does not count.
+ *   - Lock step, and the neighbour of the open edge has a higher step counter, so it waits for this
  *     peer.
- *   - The neighbour ended at a round count that this peer has not passed yet (`ends_later`).
+ *   - The neighbour ended at a step counter that this peer has not passed yet (`ends_later`).
  */
 static bool has_work(const struct schedule_view *v)
 {
@@ -254,8 +254,8 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
-/* Returns whether this peer must wait for the round count of a neighbour before it ends the
- * consensus phase. The message with the round count may say that some model is not near the mean
+/* Returns whether this peer must wait for the step counter of a neighbour before it ends the
+ * consensus phase. The message with the step counter may say that some model is not near the mean
  * any more. */
 static bool awaits_word(const struct schedule_view *v)
 {

@@ -22,21 +22,21 @@
  * Near the mean: the distance of a peer's model to the mean of all models is known to be under
  * --final-drift.
  *
- * Round count: the number of rounds of training plus the number of rounds of the consensus phase.
- * In lock step (--policy sync) peers compare round counts. The size of a neighbour's lag decides
+ * Step counter: the number of rounds of training plus the number of rounds of the consensus phase.
+ * In lock step (--policy sync) peers compare step counters. The size of a neighbour's lag decides
  * which end corrects it:
  *
  *   - The neighbour is not behind: this peer continues.
  *   - The neighbour is behind by 1 to LEAD rounds: this peer waits. The neighbour is slower, or was
  *     absent for a moment.
  *   - The neighbour is behind by more than LEAD rounds: this peer continues. The neighbour was
- *     absent for long, and will skip to this peer's round count. If most members are that far
+ *     absent for long, and will skip to this peer's step counter. If most members are that far
  *     behind, this peer was alone, and waits instead (round_quorum.c).
  *
  * LEAD (schedule_lead()) is more than lock step itself allows between two peers of the graph.
- * Therefore no peer skips rounds that it could have done. A peer that skips to a round count counts
- * the rounds that it skips. The peer with the least round count never waits for a lag, so waiting
- * never forms a cycle.
+ * Therefore no peer skips rounds that it could have done. A peer that skips to a step counter
+ * counts the rounds that it skips. The peer with the least step counter never waits for a lag, so
+ * waiting never forms a cycle.
  *
  * It may happen that a peer has to wait for no neighbour: no edge is open, or the neighbours that
  * are behind come and go. Such a peer keeps the pace of its earlier rounds with the others. Without
@@ -85,7 +85,8 @@ enum schedule_exchange {
 };
 
 /* State of one neighbour as this peer knows it. scheduler_view_edges() fills in the struct. Then
- * round_quorum_look() limits `beat`, the neighbour's round count, to what other members confirm. */
+ * round_quorum_look() limits `beat`, the neighbour's step counter, to what other members confirm.
+ * */
 struct schedule_edge
 {
     enum schedule_edge_state state;
@@ -105,8 +106,8 @@ struct schedule_edge
     /* True: the run uses exact averaging passes and the edge is not open, so no pass can be
      * exact. */
     bool missing;
-    /* True: the graph changes by round, and the neighbour ended at a round count that this peer has
-     * not passed yet. Until this peer has passed it, the neighbour's last announcement counts
+    /* True: the graph changes by round, and the neighbour ended at a step counter that this peer
+     * has not passed yet. Until this peer has passed it, the neighbour's last announcement counts
      * (`settled`, the hops within which all peers are near the mean). The time at which this peer
      * hears of the end then does not influence the result. */
     bool ends_later;
@@ -120,7 +121,7 @@ struct schedule_edge
     /* Time in microseconds without news from the neighbour while this peer waited for it. 0: this
      * peer does not wait for the neighbour. */
     int64_t mute_us;
-    uint64_t beat; /* Round count of the neighbour, by the latest message that contains it. */
+    uint64_t beat; /* Step counter of the neighbour, by the latest message that contains it. */
     /* Number of hops around the neighbour within which, as it announced, all peers are under
      * --final-drift. 0: the neighbour itself is not under it. */
     uint32_t settled;
@@ -137,7 +138,7 @@ struct schedule_view
     /* round: number of rounds of training that this peer did, skipped, or missed before it joined.
      * rounds: number of rounds of the run. */
     uint64_t round, rounds;
-    /* Round count of this peer: rounds of training plus rounds of the consensus phase. */
+    /* Step counter of this peer: rounds of training plus rounds of the consensus phase. */
     uint64_t beat;
     int64_t idle_us; /* Time since this peer's last job ended, in microseconds. */
     /* Least time between two jobs of this peer in the consensus phase, in microseconds. */
@@ -219,7 +220,7 @@ enum schedule_act {
 struct schedule_decision
 {
     enum schedule_act act;
-    uint64_t claim; /* Skip to this round count, then decide again. 0: do not skip. */
+    uint64_t claim; /* Skip to this step counter, then decide again. 0: do not skip. */
     bool drain;     /* True: the consensus phase is over, so no new deltas are made. */
     bool resumes;   /* True: the consensus phase is not over after all: `draining` ends. */
     /* True: the consensus phase ends without having reached the target --final-drift. */

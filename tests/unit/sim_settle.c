@@ -89,7 +89,7 @@ static void test_bound(void **state)
 
 /* In lock step, the deltas of an edge give its two ends bounds on their distance. These bounds must
  * end the consensus phase soon. Sketches would take longer, because they travel up and down a tree
- * in each of two measurement windows. The reported drift must be at least half of the exact one. */
+ * in each of two drift windows. The reported drift must be at least half of the exact one. */
 static void soon(const char *topology, uint32_t n, const char *compress, double target,
                  uint64_t most_rounds)
 {

@@ -33,8 +33,9 @@ static bool same_end(const struct wire_delta *d, uint64_t clean, uint64_t beat)
     return d->run_round == beat && d->codec == DELTA_FINAL && d->clean == clean;
 }
 
-/* Returns whether a job at round count `beat` keeps the pass exact on edge b. An edge of this round
- * must have both deltas, made for this round. Any other edge must have no pending exchange. */
+/* Returns whether a job at step counter `beat` keeps the pass exact on edge b. An edge of this
+ * round must have both deltas, made for this round. Any other edge must have no pending exchange.
+ * */
 static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     const struct edge *e = &b->edge;
@@ -73,8 +74,8 @@ static void pass_check(const struct averaging_pass *p)
 }
 
 /* Returns whether this job must not begin an averaging pass, because an exchange would be in the
- * model of only one of its two ends. The deltas of this job are made for round count `first`. These
- * exchanges prevent the pass:
+ * model of only one of its two ends. The deltas of this job are made for step counter `first`.
+ * These exchanges prevent the pass:
  *
  *   - An exchange that is pending and not ready: the neighbour may have committed it already.
  *   - A ready exchange, which this job commits, with a neighbour's delta made for `first` or later.
@@ -196,8 +197,8 @@ void averaging_pass_done(struct edges *es)
 /* ---- questions ---- */
 
 /* Returns whether the neighbour's delta of the pending exchange may still arrive before the next
- * job. A neighbour sends its BEAT for a round count after all deltas of it, so no delta follows the
- * BEAT. */
+ * job. A neighbour sends its BEAT for a step counter after all deltas of it, so no delta follows
+ * the BEAT. */
 static bool comes(const struct neighbour *b, uint64_t beat)
 {
     bool said = b->said[0].beat >= beat || b->said[1].beat >= beat;

@@ -7,14 +7,14 @@
  * *exact* (`clean` in the code) if every exchange took place in its round, at all peers, and among
  * the same members. After an exact pass no estimate of the consensus distance is needed.
  *
- * Let T be the round count (edges.h) at the end of training, or at the end of the previous cycle. A
- * cycle then consists of two parts:
+ * Let T be the step counter (edges.h) at the end of training, or at the end of the previous cycle.
+ * A cycle then consists of two parts:
  *
- *   - Round counts T + 1 to T + R: the exchanges of rounds 0 to R - 1 of the pass.
- *   - Round counts T + R + 1 to T + 2 R + 2: no exchanges. BEATs carry `settled`, hop by hop.
+ *   - Step counters T + 1 to T + R: the exchanges of rounds 0 to R - 1 of the pass.
+ *   - Step counters T + R + 1 to T + 2 R + 2: no exchanges. BEATs carry `settled`, hop by hop.
  *
  * Each delta shows whether the pass was exact so far. If so, the delta carries the *number of the
- * pass*, which is derived from the members and from the round count at which the pass began.
+ * pass*, which is derived from the members and from the step counter at which the pass began.
  * Otherwise it carries 0. A peer sends the number while all of these conditions hold:
  *
  *   - when the pass began, no exchange was committed at one end only
@@ -54,14 +54,14 @@ struct averaging_pass
     /* Number of the pass that this peer's deltas carry while the pass is exact so far. 0: there is
      * no pass, or it is not exact. */
     uint64_t clean;
-    uint64_t beat; /* Round count of the next job, if no round is skipped. */
+    uint64_t beat; /* Step counter of the next job, if no round is skipped. */
     uint64_t view; /* Hash of the members when the averaging pass began. */
     /* Number of edge resets and closures for distrust at this peer when the pass began. If the
      * number grows during the pass, the pass is not exact. */
     uint64_t n_amiss;
     double norm2;       /* Squared length of this peer's model when the averaging pass began. */
     bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
-    uint64_t over_beat; /* Round count at the end of the last exact pass. 0: there was none. */
+    uint64_t over_beat; /* Step counter at the end of the last exact pass. 0: there was none. */
     uint64_t over_view; /* Hash of the members in the last exact pass. */
     /* Bound on this model's distance from the mean that rounding errors cause, relative to |x|. 0:
      * not computed yet. */
@@ -73,18 +73,18 @@ struct averaging_pass
  * automatic. Otherwise estimates of the consensus distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* To be called before a job is planned at round count `beat`, when the edges do not change any more
- * before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
+/* To be called before a job is planned at step counter `beat`, when the edges do not change any
+ * more before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* To be called between jobs, at round count `beat`. If another member has finished, the last
+/* To be called between jobs, at step counter `beat`. If another member has finished, the last
  * averaging pass was exact at all peers, and `over` is set. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
 /* To be called after a job. When an exact pass is complete, computes `bound`, the bound on its
  * rounding errors. O(dim) in that case. */
 void averaging_pass_done(struct edges *es);
 
-/* Returns whether lock step must wait for the edge to b at round count `beat`, because the pass
+/* Returns whether lock step must wait for the edge to b at step counter `beat`, because the pass
  * needs an exchange on this edge to be exact. */
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 

@@ -43,7 +43,7 @@ struct delayed_exchange
     uint64_t done;
 };
 
-/* Returns whether the replicas of the edge are up to date in lock step: this peer, at round count
+/* Returns whether the replicas of the edge are up to date in lock step: this peer, at step counter
  * `beat`, has done at most 2 rounds since its last delta for the edge. Time does not matter: after
  * a restart from checkpoints the edge may have been closed for hours. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
@@ -51,7 +51,8 @@ bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us);
-/* Records that the neighbour's delta has arrived at time now_us. beat: round count of this peer. */
+/* Records that the neighbour's delta has arrived at time now_us. beat: step counter of this peer.
+ * */
 void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, uint64_t beat,
                             int64_t now_us);
 /* Returns whether the open edge is stale (mixes outdated replicas) after the last job, and updates

@@ -449,13 +449,13 @@ static struct early_edge *early(struct edges *es, const struct link *l)
     return &es->early[sessions_slot(es->sessions, l)];
 }
 
-/* Returns whether run_round is a round count that a peer of this run can have. */
+/* Returns whether run_round is a step counter that a peer of this run can have. */
 static bool plausible(const struct edges *es, uint64_t run_round)
 {
     return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
 }
 
-/* Returns whether an EDGE message has a plausible round count. Otherwise the message is a protocol
+/* Returns whether an EDGE message has a plausible step counter. Otherwise the message is a protocol
  * violation, which ends the session. */
 static bool hears_round(struct edges *es, const struct link *l, uint64_t run_round)
 {
@@ -493,8 +493,8 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
-/* Sets *next to `due` if the checkpoint at round count `due` comes before the checkpoint at round
- * count *next. A round count up to `beat` is past and is ignored. */
+/* Sets *next to `due` if the checkpoint at step counter `due` comes before the checkpoint at step
+ * counter *next. A step counter up to `beat` is past and is ignored. */
 static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
     if (due > beat && (*next <= beat || due < *next))

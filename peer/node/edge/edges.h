@@ -23,8 +23,8 @@
  * edge uses the session with its neighbour. If there is no session, edges_update() asks sessions.h
  * to call the neighbour.
  *
- * The *round count* of a peer is the number of rounds that it has done: the rounds of training,
- * then those of the consensus phase. Fields and arguments that hold a round count are named `beat`
+ * The *step counter* of a peer is the number of rounds that it has done: the rounds of training,
+ * then those of the consensus phase. Fields and arguments that hold a step counter are named `beat`
  * or `run_round`. All times are node time in microseconds (clock.h).
  */
 #ifndef PEER_NODE_EDGE_EDGES_H
@@ -49,7 +49,7 @@ enum {
 /* Contents of a BEAT message, with which a neighbour reports its progress. */
 struct neighbour_word
 {
-    uint64_t beat; /* Round count of the neighbour. 0: no BEAT has arrived. */
+    uint64_t beat; /* Step counter of the neighbour. 0: no BEAT has arrived. */
     /* Hops around the neighbour within which all peers are known to be under --final-drift. */
     uint32_t settled;
 };
@@ -59,8 +59,8 @@ struct neighbour_word
 struct neighbour_told
 {
     uint32_t link; /* Number of the session on which the BEAT was sent. */
-    /* Values that the last BEAT carried. beat: round count of this peer. due: round count at which
-     * this peer takes its next checkpoint (0: none). */
+    /* Values that the last BEAT carried. beat: step counter of this peer. due: step counter at
+     * which this peer takes its next checkpoint (0: none). */
     uint64_t beat, due;
     /* settled: number of hops that the BEAT announced, within which all peers are near the mean. n:
      * number of times in a row that this peer wanted to send an equal BEAT. Some of these
@@ -92,13 +92,14 @@ struct neighbour
     int64_t lost_us; /* Time at which the session was lost. Valid while there is no session. */
     /* Last time at which the edge was OPEN or DONE. If the edge never was: time of its creation. */
     int64_t open_us;
-    /* Largest round count of the neighbour in an EDGE or BEAT message since the edge last
+    /* Largest step counter of the neighbour in an EDGE or BEAT message since the edge last
      * opened. */
     uint64_t beat;
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
-     * round count. */
+     * step counter. */
     int64_t beat_us;
-    /* The neighbour's latest BEAT with an even round count, and its latest BEAT with an odd one. */
+    /* The neighbour's latest BEAT with an even step counter, and its latest BEAT with an odd one.
+     * */
     struct neighbour_word said[2];
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;
@@ -152,11 +153,11 @@ struct edges_status
     double spread;
     /* Mean speed of the peers in local steps per second, as estimated for --local-steps auto. */
     double pace;
-    /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a round count in the past: none. */
+    /* Step counter of the earliest checkpoint that neighbours announced and checkpoint_word()
+     * accepted. 0, or a step counter in the past: none. */
     uint64_t heard_due;
-    /* Round count of the earliest checkpoint that neighbours announced, whether checkpoint_word()
-     * accepted it or not. 0, or a round count in the past: none. */
+    /* Step counter of the earliest checkpoint that neighbours announced, whether checkpoint_word()
+     * accepted it or not. 0, or a step counter in the past: none. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
@@ -229,8 +230,8 @@ void edges_call(struct edges *es);
 /* Sets edge i to DONE: no further exchange takes place. */
 void edges_finish(struct edges *es, size_t i);
 /* Announces this peer's progress by a BEAT to each neighbour with an open edge, unless a delta that
- * is about to be sent carries the same values, or the policy is `async`. beat: round count. due:
- * round count of the next checkpoint; 0: none. settled: hops around this peer within which all
+ * is about to be sent carries the same values, or the policy is `async`. beat: step counter. due:
+ * step counter of the next checkpoint; 0: none. settled: hops around this peer within which all
  * peers are near the mean. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
 /* Starts the consensus phase. Chooses new edges if the consensus phase has another topology than
@@ -270,7 +271,7 @@ bool edges_new_runaway(struct edges *es, size_t i);
 
 /* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
-/* Chooses the edges for the current members, at round count `beat`. If the neighbours are the same
+/* Chooses the edges for the current members, at step counter `beat`. If the neighbours are the same
  * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
  * start with a reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
@@ -281,11 +282,11 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s);
  * the consensus phase. */
 const char *edges_topology(const struct edges *es);
 const struct neighbour *edges_at(const struct edges *es, size_t i);
-/* Returns the largest round count that b has announced in a message. Deltas that have arrived but
+/* Returns the largest step counter that b has announced in a message. Deltas that have arrived but
  * are not committed count. */
 uint64_t neighbour_beat(const struct neighbour *b);
 /* Returns the number of hops around b within which all peers are known to be under --final-drift,
- * as announced in b's last committed delta or in a later BEAT. BEATs for round counts after `beat`
+ * as announced in b's last committed delta or in a later BEAT. BEATs for step counters after `beat`
  * are ignored, because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
 /* Computes the spectral gap of the current graph and, from it, the momentum of the consensus phase.

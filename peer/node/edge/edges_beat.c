@@ -1,4 +1,4 @@
-/* peer/node/edge/edges_beat.c -- sends this peer's round count to neighbours (BEAT) when no delta
+/* peer/node/edge/edges_beat.c -- sends this peer's step counter to neighbours (BEAT) when no delta
  * carries it. */
 #include "peer/node/edge/edges_state.h"
 

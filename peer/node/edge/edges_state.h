@@ -48,8 +48,8 @@ struct edges
     /* Expected distance of this peer's model from the mean of all models, in units of the length of
      * a local step (graph_spread() in topology/topology.h). Set with --compress auto only. */
     double spread;
-    uint64_t beat; /* Round count of this peer, as phases.c last reported it. */
-    uint64_t due;  /* Round count of this peer's next checkpoint. 0: none. */
+    uint64_t beat; /* Step counter of this peer, as phases.c last reported it. */
+    uint64_t due;  /* Step counter of this peer's next checkpoint. 0: none. */
     /* Hops around this peer within which all peers are known to be under --final-drift. */
     uint32_t settled;
     bool last; /* True: the consensus phase has begun. */
@@ -59,11 +59,12 @@ struct edges
     /* Speeds in local steps per second for --local-steps auto: measured in this peer's jobs, and
      * received with deltas. */
     struct pace pace;
-    /* Round count of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a round count that this peer has reached already: no checkpoint is planned. */
+    /* Step counter of the earliest checkpoint that neighbours announced and checkpoint_word()
+     * accepted. 0, or a step counter that this peer has reached already: no checkpoint is planned.
+     * */
     uint64_t heard_due;
-    /* Round count of the earliest checkpoint that neighbours announced, whether checkpoint_word()
-     * accepted the announcement or not. 0, or a round count that this peer has reached already: no
+    /* Step counter of the earliest checkpoint that neighbours announced, whether checkpoint_word()
+     * accepted the announcement or not. 0, or a step counter that this peer has reached already: no
      * checkpoint is planned. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */

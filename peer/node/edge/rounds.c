@@ -84,9 +84,9 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat)
     return beat > trained ? (beat - trained - 1) % rounds_cycle(es) : UINT64_MAX;
 }
 
-/* Returns the weight of the edge for round count `beat`, packed as in b->turn. 0: the edge is not
+/* Returns the weight of the edge for step counter `beat`, packed as in b->turn. 0: the edge is not
  * used in this round. The sequence of rounds of a graph such as base:K starts from its beginning
- * twice: at round count 1, and at the round count at which training ends. */
+ * twice: at step counter 1, and at the step counter at which training ends. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     uint64_t place = rounds_place(es, beat);

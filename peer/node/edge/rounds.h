@@ -2,9 +2,9 @@
  *
  * Such a topology is a pass of rounds that repeats (topology/round_schedule.h). A peer keeps the
  * edges and replicas of all rounds of the pass. In a round, only the edges of that round make
- * deltas. A delta belongs to the round count (edges.h) that it announces: the job of round t mixes
- * the deltas made for round count t, takes the local steps of round t, and encodes the deltas for
- * round count t + 1.
+ * deltas. A delta belongs to the step counter (edges.h) that it announces: the job of round t mixes
+ * the deltas made for step counter t, takes the local steps of round t, and encodes the deltas for
+ * step counter t + 1.
  *
  * An edge that is not used in a round makes no delta, and its count of exchanges does not grow. Its
  * ends send each other BEATs instead. In the consensus phase the passes start again from round 0,
@@ -28,7 +28,7 @@
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
 /* Returns the index, in the averaging pass (the sequence of rounds that the topology repeats), of
- * the round for which deltas of round count `beat` are made in the consensus phase. n_rounds or
+ * the round for which deltas of step counter `beat` are made in the consensus phase. n_rounds or
  * more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with uncompressed models)
  * has not begun. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
@@ -37,12 +37,12 @@ uint64_t rounds_place(const struct edges *es, uint64_t beat);
  * rounds without exchanges that follow it (averaging_pass.h). */
 uint64_t rounds_cycle(const struct edges *es);
 
-/* Returns whether the edge to b makes a delta for round count `beat`. Always true for a constant
+/* Returns whether the edge to b makes a delta for step counter `beat`. Always true for a constant
  * topology, except for an edge that belongs to training only (b->aside). */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
 /* Sets the fields of *now that depend on the round. *now: mixing parameters of the edge to b in one
- * job. beat: round count for which the job makes deltas. */
+ * job. beat: step counter for which the job makes deltas. */
 void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
                  struct mixing_moment *now);
 

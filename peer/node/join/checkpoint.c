@@ -1,17 +1,18 @@
-/* peer/node/join/checkpoint.c -- peers agree by gossip on the round count of the next
+/* peer/node/join/checkpoint.c -- peers agree by gossip on the step counter of the next
  * checkpoint. */
 #include "peer/node/join/checkpoint.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Round counts of the next and the last checkpoint, and what is known about the last checkpoint. */
+/* Step counters of the next and the last checkpoint, and what is known about the last checkpoint.
+ * */
 struct checkpoint
 {
     struct env *env;
-    uint64_t due;   /* Round count of the next agreed checkpoint. 0: none is agreed. */
+    uint64_t due;   /* Step counter of the next agreed checkpoint. 0: none is agreed. */
     bool writing;   /* True: the last checkpoint is not on disk yet. */
-    uint64_t taken; /* Round count of the last checkpoint of this process. 0: none was taken. */
+    uint64_t taken; /* Step counter of the last checkpoint of this process. 0: none was taken. */
     /* Node time of the last checkpoint, or of the start of training, in microseconds. */
     int64_t last_us;
     /* Largest number of vertices that the graph has had since the last checkpoint. */
@@ -73,8 +74,8 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
     return due == w->due;
 }
 
-/* Ignores a proposed round count that is further ahead than an honest peer can propose. Such a
- * proposal would block all new checkpoints up to that round count. The proposer's eccentricity is
+/* Ignores a proposed step counter that is further ahead than an honest peer can propose. Such a
+ * proposal would block all new checkpoints up to that step counter. The proposer's eccentricity is
  * at most twice this peer's, and the proposer is ahead of this peer by at most 2 reach + 16 rounds,
  * the lead in lock step. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,

@@ -1,15 +1,15 @@
 /* peer/node/join/checkpoint.h -- decides after which round this peer takes a checkpoint.
  *
- * The round count of a peer is the number of its rounds of training plus its rounds of the
- * consensus phase. In lock step all peers take their checkpoints at the same round count. Together
+ * The step counter of a peer is the number of its rounds of training plus its rounds of the
+ * consensus phase. In lock step all peers take their checkpoints at the same step counter. Together
  * these checkpoints are one state of the whole run, from which all peers can resume bit for bit. No
  * peer decides alone. The peers agree as follows, where `reach` is the eccentricity of the
  * proposing peer:
  *
- *   1. A peer whose last checkpoint is older than --checkpoint proposes the round count `own + 6
+ *   1. A peer whose last checkpoint is older than --checkpoint proposes the step counter `own + 6
  *      reach + 6`. DELTA and BEAT messages carry the proposal to the neighbours.
  *   2. Each peer passes on the proposals that it hears. Of two proposals the earlier one counts.
- *   3. Each peer that reaches the agreed round count copies its state. A thread of the driver
+ *   3. Each peer that reaches the agreed step counter copies its state. A thread of the driver
  *      writes the copy to disk.
  *
  * A proposal travels one hop in at most two rounds, and the diameter of the graph is at most 2
@@ -39,17 +39,17 @@ struct checkpoint;
 /* The last announcement of a checkpoint by a neighbour that this peer accepted. A neighbour may
  * announce one new checkpoint in each half of the --checkpoint interval, so a liar causes few
  * useless checkpoints. A neighbour may also replace its pending announcement by one of an earlier
- * round count: it may have heard an earlier proposal of another peer in the meantime. */
+ * step counter: it may have heard an earlier proposal of another peer in the meantime. */
 struct checkpoint_word
 {
-    uint64_t due;     /* Round count of the next checkpoint, as announced. 0: none was announced. */
+    uint64_t due; /* Step counter of the next checkpoint, as announced. 0: none was announced. */
     int64_t since_us; /* Node time at which the announcement became pending, in microseconds. */
 };
 
 /* Progress of this peer in the run, and its place in the graph. */
 struct checkpoint_view
 {
-    /* beat: round count of this peer. rounds: number of rounds of training in the run. */
+    /* beat: step counter of this peer. rounds: number of rounds of training in the run. */
     uint64_t beat, rounds;
     uint32_t reach; /* Eccentricity of this peer. The diameter is at most twice this number. */
     bool lock_step; /* True: the run is in lock step (--policy sync). */
@@ -65,15 +65,15 @@ void checkpoint_close(struct checkpoint *c);
 void checkpoint_start(struct checkpoint *c);
 
 /* Returns whether a neighbour's announcement counts, and stores it in *w if so. `due`: the
- * announced round count; 0: none. `beat`: round count of this peer. every_us: interval of
+ * announced step counter; 0: none. `beat`: step counter of this peer. every_us: interval of
  * --checkpoint, in microseconds. A peer that was asked to stop uses all announcements, whatever
  * this function returns. */
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles the round counts at which neighbours have announced that they write their next
- * checkpoint. heard_due: the earliest round count that checkpoint_word() has accepted; 0: none.
- * heard_any: the earliest of all announced round counts, used instead if this peer was asked to
+/* Handles the step counters at which neighbours have announced that they write their next
+ * checkpoint. heard_due: the earliest step counter that checkpoint_word() has accepted; 0: none.
+ * heard_any: the earliest of all announced step counters, used instead if this peer was asked to
  * stop; 0: none. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
@@ -89,11 +89,11 @@ void checkpoint_ask(struct checkpoint *c);
  * would have it. */
 void checkpoint_cancel(struct checkpoint *c);
 
-/* Records that a checkpoint of round count `beat` is taken now. This is the agreed checkpoint, or
+/* Records that a checkpoint of step counter `beat` is taken now. This is the agreed checkpoint, or
  * one that this peer takes alone when it is stopped (resume_copy_last()). */
 void checkpoint_taken(struct checkpoint *c, uint64_t beat);
 
-/* Records that the checkpoint of round count `beat` is on disk, or that writing it failed. */
+/* Records that the checkpoint of step counter `beat` is on disk, or that writing it failed. */
 void checkpoint_written(struct checkpoint *c, uint64_t beat);
 
 /* Returns whether this peer must not start another round in lock step, because its last checkpoint
@@ -107,9 +107,9 @@ void checkpoint_members(struct checkpoint *c, uint32_t n_members);
  * the last checkpoint. */
 bool checkpoint_lost_members(const struct checkpoint *c, uint32_t n_members);
 
-/* Returns the round count of the next agreed checkpoint. 0: none is agreed. */
+/* Returns the step counter of the next agreed checkpoint. 0: none is agreed. */
 uint64_t checkpoint_due(const struct checkpoint *c);
-/* Returns the round count of the last checkpoint of this process. 0: none was taken. */
+/* Returns the step counter of the last checkpoint of this process. 0: none was taken. */
 uint64_t checkpoint_last(const struct checkpoint *c);
 /* Returns whether the last checkpoint is not on disk yet. */
 bool checkpoint_is_writing(const struct checkpoint *c);

@@ -1,24 +1,24 @@
 /* peer/node/session/round_quorum.c -- how far the run is, according to most of the peers that this
  * peer hears.
  *
- * A peer learns the round counts (edges.h) of other peers from their messages. One member can claim
- * any number. A peer that believed the claim would skip all rounds up to it. This peer therefore
- * believes a claim only as far as other peers confirm it:
+ * A peer learns the step counters (edges.h) of other peers from their messages. One member can
+ * claim any number. A peer that believed the claim would skip all rounds up to it. This peer
+ * therefore believes a claim only as far as other peers confirm it:
  *
- *   - With 2 or more open edges: the largest round count that more than half of the neighbours
+ *   - With 2 or more open edges: the largest step counter that more than half of the neighbours
  *     reach. With exactly two neighbours this is the smaller one of their counts.
- *   - With 2 or more sessions: the largest round count that more than half of the members with a
+ *   - With 2 or more sessions: the largest step counter that more than half of the members with a
  *     session reach. The count of each member is extrapolated by the member's speed since its last
- *     message. Members that have finished do not count, because their round counts no longer grow.
- *   - With 1 session and 1 open edge: the largest round count that the neighbour can have reached
+ *     message. Members that have finished do not count, because their step counters no longer grow.
+ *   - With 1 session and 1 open edge: the largest step counter that the neighbour can have reached
  *     during the longest silence between both, at FASTER times this peer's own speed.
  *
- * If several cases apply, the largest of their round counts is believed. If a neighbour claims
+ * If several cases apply, the largest of their step counters is believed. If a neighbour claims
  * more, round_quorum_look() replaces its claim before the schedule sees it. The new value is the
- * believed round count or, if that is within the lead of lock step (schedule_lead()), this peer's
- * own. This peer then neither waits for the neighbour nor skips to its round count. False claims of
- * fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off from
- * the run still catch up with it, because they hear most of the other peers.
+ * believed step counter or, if that is within the lead of lock step (schedule_lead()), this peer's
+ * own. This peer then neither waits for the neighbour nor skips to its step counter. False claims
+ * of fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off
+ * from the run still catch up with it, because they hear most of the other peers.
  *
  * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
  * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
@@ -61,8 +61,8 @@ static bool counts(const struct link *l)
     return link_open(l) && !l->mute && l->same_run && l->started;
 }
 
-/* Returns the round count that the member has probably reached now, by its speed between its last
- * two messages. After one message only, returns the round count in it. */
+/* Returns the step counter that the member has probably reached now, by its speed between its last
+ * two messages. After one message only, returns the step counter in it. */
 static uint64_t now_at(const struct link *l, int64_t now_us)
 {
     int64_t between_us = l->said_us - l->before_us;
@@ -73,8 +73,8 @@ static uint64_t now_at(const struct link *l, int64_t now_us)
     return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
 }
 
-/* Lists the round counts of the members with a session. `finished`: also those of members that have
- * finished. Returns their number. */
+/* Lists the step counters of the members with a session. `finished`: also those of members that
+ * have finished. Returns their number. */
 static size_t claims(const struct sessions *s, bool finished, uint64_t claim[NODE_LINKS_MAX])
 {
     size_t n = 0;
@@ -122,7 +122,7 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
         b->fastest_us = took_us > 0 ? took_us : 1;
 }
 
-/* For a peer with a single neighbour: returns the largest round count that the neighbour can have
+/* For a peer with a single neighbour: returns the largest step counter that the neighbour can have
  * reached. In lock step a neighbour gets ahead only while it has no contact with this peer. The
  * limit is computed once, when the contact returns, so that later claims do not increase it. While
  * this peer does not know its own speed, every claim is believed. */
@@ -139,7 +139,7 @@ static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view
     return b->most;
 }
 
-/* Returns the largest round count that this peer believes (see the top of this file). Open edges
+/* Returns the largest step counter that this peer believes (see the top of this file). Open edges
  * give the exact counts of neighbours. Sessions give counts that are up to half a second old. */
 static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)
@@ -157,7 +157,7 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
 }
 
-/* Returns whether more than half of the unfinished members with a session have a round count below
+/* Returns whether more than half of the unfinished members with a session have a step counter below
  * `beat`. False with fewer than 2 such members. */
 static bool most_behind(const struct sessions *s, uint64_t beat)
 {
@@ -188,7 +188,7 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
            && most_behind(s, v->beat > lead ? v->beat - lead : 0);
 }
 
-/* Makes lock step wait for neighbours that are far behind, by raising their round counts to the
+/* Makes lock step wait for neighbours that are far behind, by raising their step counters to the
  * limit of lock step. During training their flap damping is switched off, because a failure of the
  * network, not of the neighbours, made them absent. In the consensus phase flap damping stays,
  * because no rounds are lost if this peer continues. */

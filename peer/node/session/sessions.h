@@ -340,15 +340,15 @@ const char *connection_diagnostics_why(enum node_why why);
 
 /* ---- rounds that other peers claim (round_quorum.c) ---- */
 
-/* Returns the session of the member with the highest round in this run. Ignores members whose round
- * count is not credible. NULL: no such session. */
+/* Returns the session of the member with the highest round in this run. Ignores members whose step
+ * counter is not credible. NULL: no such session. */
 const struct link *round_quorum_furthest(const struct sessions *s);
 
 /* Returns the round of a received model. The sender claims `round`. If `round` is ahead of most
  * sessions' round by more than lock step allows, returns the round of most sessions instead. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* State for a peer that hears only one neighbour: limits the round count that it believes of the
+/* State for a peer that hears only one neighbour: limits the step counter that it believes of the
  * neighbour. */
 struct round_quorum
 {
@@ -358,14 +358,14 @@ struct round_quorum
      * allows. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
-    /* While `far` is true: largest round count that the neighbour can have reached. The neighbour
+    /* While `far` is true: largest step counter that the neighbour can have reached. The neighbour
      * can have got ahead only since near_us, the last time at which it was not too far ahead. */
     uint64_t most;
 };
 
 /* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
-/* Called before the schedule reads edge[0..v->n_edges). In lock step, replaces the round count of
+/* Called before the schedule reads edge[0..v->n_edges). In lock step, replaces the step counter of
  * each neighbour that claims more than this peer believes. */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);

@@ -435,11 +435,11 @@ bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES
 
 /* ---- round_quorum.c ---- */
 
-/* Returns the largest round count that more than half of the n claims reach. 0 if n is 0. Sorts the
- * claims. */
+/* Returns the largest step counter that more than half of the n claims reach. 0 if n is 0. Sorts
+ * the claims. */
 uint64_t round_quorum_most(uint64_t *claim, size_t n);
 
-/* Returns the round count that most sessions have reached now. Sets *n to the number of sessions
+/* Returns the step counter that most sessions have reached now. Sets *n to the number of sessions
  * considered. */
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 

@@ -17,7 +17,7 @@ struct graceful_stop
 {
     enum stop_state state;
     int64_t since_us; /* Node time of the request to stop, in microseconds. */
-    /* Round count of the last checkpoint at the time of the request to stop. 0: none. */
+    /* Step counter of the last checkpoint at the time of the request to stop. 0: none. */
     uint64_t before;
 };
 

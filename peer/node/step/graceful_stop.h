@@ -1,12 +1,12 @@
 /* peer/node/step/graceful_stop.h -- delays a requested end until all peers have one more
  * checkpoint.
  *
- * In lock step a checkpoint is useful only if every peer has one of the same round count. A peer
- * that is asked to stop therefore proposes a round count for one more checkpoint (checkpoint.h) and
- * continues to train.
+ * In lock step a checkpoint is useful only if every peer has one of the same step counter. A peer
+ * that is asked to stop therefore proposes a step counter for one more checkpoint (checkpoint.h)
+ * and continues to train.
  *
- * The checkpoint is due at a round count d, a few hops ahead. The peer leaves at round count d + 2
- * reach + 2, because all peers have then passed d. `reach` is the eccentricity of this peer. The
+ * The checkpoint is due at a step counter d, a few hops ahead. The peer leaves at step counter d +
+ * 2 reach + 2, because all peers have then passed d. `reach` is the eccentricity of this peer. The
  * result depends on the case:
  *
  *   - All peers are asked, as by Ctrl-C in `hearsay local`: all agree on d, and a peer that leaves

@@ -36,7 +36,7 @@ struct job
     /* Number of rounds of training that were over when the job was planned. */
     uint64_t round;
     uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
-    uint64_t evaluate_beat;    /* Round count of the model that is evaluated. */
+    uint64_t evaluate_beat;    /* Step counter of the model that is evaluated. */
     /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
      * was requested. */
     struct packet *snapshot;

@@ -186,7 +186,7 @@ static void say_beat(struct phases *ph)
     edges_say_beat(ph->edges, phases_beat(ph), checkpoint_due(ph->checkpoint), ph->settled);
 }
 
-/* Moves this peer to round count `beat`, because the other peers are so far ahead that they do not
+/* Moves this peer to step counter `beat`, because the other peers are so far ahead that they do not
  * wait for this peer. A peer that has done no round yet joins the run at `beat`. Any other peer
  * skips the rounds up to `beat`, with a warning. */
 static void claim(struct phases *ph, uint64_t beat)
@@ -283,8 +283,8 @@ void phases_job_done(struct phases *ph, bool steps)
         ph->better_us = ph->env->now_us;
     averaging_pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
-    /* If an edge opened after the early announcement of the round count, its neighbour may not have
-     * received the announcement. */
+    /* If an edge opened after the early announcement of the step counter, its neighbour may not
+     * have received the announcement. */
     if (!ph->ahead || edges_status(ph->edges).opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + STEP_ANNOUNCE_US;
@@ -337,7 +337,7 @@ static bool may_recover(const struct phases *ph)
 }
 
 /* Returns whether all live members have finished training. In lock step the result is always true,
- * because peers wait for neighbours with a lower round count. */
+ * because peers wait for neighbours with a lower step counter. */
 static bool all_trained(const struct phases *ph)
 {
     return lock_step(ph) || !member_counts_some(ph->env, RECORD_RUNNING);
@@ -500,7 +500,7 @@ static void forget_outdated(struct phases *ph)
 }
 
 /* Updates `near`: whether the bound on this peer's distance is under the target. When `near`
- * becomes true, stores in `near_round` the round count of the models for which the bound was
+ * becomes true, stores in `near_round` the step counter of the models for which the bound was
  * measured. */
 static void look_for_nearness(struct phases *ph)
 {
@@ -890,7 +890,7 @@ static enum phases_next update(struct phases *ph, bool diverged)
         struct schedule_view v = see(ph, diverged);
         /* After an aborted attempt of the finish protocol, members that had a final model may be
          * far behind members that continued to mix, and must skip rounds to reach them.
-         * round_quorum_look() is not called in this case. It believes only round counts that most
+         * round_quorum_look() is not called in this case. It believes only step counters that most
          * members confirm, and the members that are behind may be the majority. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);

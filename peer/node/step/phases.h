@@ -129,7 +129,7 @@ void phases_join(struct phases *ph);
  * only once per job. */
 bool phases_take_window(struct phases *ph);
 /* Called when the deltas of this round were sent before its local steps (--overlap 1). Announces
- * the next round count, because neighbours need nothing more from this peer to reach it. */
+ * the next step counter, because neighbours need nothing more from this peer to reach it. */
 void phases_ahead(struct phases *ph);
 /* Called when a job is done. `steps`: the job took local steps, so a round of training is over. */
 void phases_job_done(struct phases *ph, bool steps);
@@ -155,10 +155,10 @@ uint64_t phases_round(const struct phases *ph);
 /* Returns an upper bound on |x - mean| / |mean| of this peer's model x in the consensus phase.
  * INFINITY: not known. */
 double phases_own_distance(const struct phases *ph);
-/* Returns the round count: rounds of training plus rounds of the consensus phase. Lock step
+/* Returns the step counter: rounds of training plus rounds of the consensus phase. Lock step
  * compares it between neighbours. */
 uint64_t phases_beat(const struct phases *ph);
-/* Returns the round count after the job that is being planned. */
+/* Returns the step counter after the job that is being planned. */
 uint64_t phases_next_beat(const struct phases *ph);
 /* Returns whether lock step must wait until this peer's checkpoint is on disk. */
 bool phases_writes(const struct phases *ph);

@@ -7,7 +7,7 @@
 #include "peer/node/step/phases.h"
 #include "peer/node/step/waits.h"
 
-/* State of the phases of one peer. Times are node time in microseconds (clock.h). "Round count"
+/* State of the phases of one peer. Times are node time in microseconds (clock.h). "Step counter"
  * means rounds of training plus rounds of the consensus phase. */
 struct phases
 {
@@ -66,7 +66,7 @@ struct phases
      * microseconds. */
     int64_t usual_us;
     int64_t n_paced; /* Number of rounds whose waits are averaged in usual_us, at most 16. */
-    /* Time at which this peer announces its round count again, if it still waits. */
+    /* Time at which this peer announces its step counter again, if it still waits. */
     int64_t say_us;
     /* Time at which phases_update() must be called again. INT64_MAX: only at the next event. */
     int64_t wake_us;
@@ -80,15 +80,15 @@ struct phases
     bool stalled;     /* True: this peer's worker has run one job for too long. */
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
-    /* True: with --overlap 1, the next round count was announced already, before the local steps of
-     * this round. */
+    /* True: with --overlap 1, the next step counter was announced already, before the local steps
+     * of this round. */
     bool ahead;
-    /* Last time at which the next round count was announced before the local steps of the round
+    /* Last time at which the next step counter was announced before the local steps of the round
      * (phases_ahead()). */
     int64_t ahead_us;
     bool copies; /* True: the job that just ended must be followed by a copy for a checkpoint. */
 
-    /* Filter of the round counts that neighbours claim: counts that most peers do not confirm are
+    /* Filter of the step counters that neighbours claim: values that most peers do not confirm are
      * not believed. */
     struct round_quorum believe;
 
@@ -96,7 +96,7 @@ struct phases
      * model. The bound stays valid until an event that may move models apart. INFINITY: not
      * known. */
     double bound;
-    /* Round count at which the models were measured for `bound`, the bound on the distance. */
+    /* Step counter at which the models were measured for `bound`, the bound on the distance. */
     uint64_t bound_round;
     /* Values at the last check that the bound on the distance is still valid. bound_view: hash of
      * the members (edges->view). bound_resets: number of edge resets. */
@@ -112,7 +112,7 @@ struct phases
      * bound is used only if the distances from sketches are missing or false. */
     struct distance_bound chain;
     bool near; /* True: the bound on the consensus distance is below the target. */
-    /* Round count of the first models whose distance from the mean is known to be below the
+    /* Step counter of the first models whose distance from the mean is known to be below the
      * target. */
     uint64_t near_round;
 

@@ -52,7 +52,7 @@ struct resume
     int64_t since_us, told_us;
 
     struct state copy; /* Copy for a checkpoint, which the driver fetches and writes to disk. */
-    /* Round count of the copy for a checkpoint: rounds of training and of the consensus phase. */
+    /* Step counter of the copy for a checkpoint: rounds of training and of the consensus phase. */
     uint64_t beat;
 };
 
@@ -507,14 +507,14 @@ static void tell(struct resume *r)
 
 /* ---- which checkpoint ---- */
 
-/* Returns whether the member announced a checkpoint of this round count. */
+/* Returns whether the member announced a checkpoint of this step counter. */
 static bool has_beat(const struct record *r, uint64_t beat)
 {
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Returns whether all checkpoints of this peer have one round count. Two checkpoints have equal
- * round counts if the run was restarted from the first of them, and reached its round count
+/* Returns whether all checkpoints of this peer have one step counter. Two checkpoints have equal
+ * step counters if the run was restarted from the first of them, and reached its step counter
  * again. */
 static bool is_first(const struct resume *r)
 {
@@ -522,7 +522,7 @@ static bool is_first(const struct resume *r)
     return c->n_resume == 1 || c->resume[0].beat == c->resume[1].beat;
 }
 
-/* Returns whether each restarted member has a checkpoint of round count `beat`, so that the
+/* Returns whether each restarted member has a checkpoint of step counter `beat`, so that the
  * checkpoint is common. A restarted member whose record announces no checkpoint is judged by the
  * number of checkpoints of this peer:
  *

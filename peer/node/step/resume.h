@@ -1,8 +1,8 @@
 /* peer/node/step/resume.h -- decides from which checkpoint a restarted peer resumes, and makes the
  * copies that checkpoints are written from.
  *
- * A process that finds checkpoints of an earlier process (node_config.resume) announces their round
- * counts in its member record and waits for the members that took part when the newest checkpoint
+ * A process that finds checkpoints of an earlier process (node_config.resume) announces their step
+ * counters in its member record and waits for the members that took part when the newest checkpoint
  * was taken. While it waits (resume_is_waiting()), it opens no edges and fetches no model. The wait
  * ends when one of these holds:
  *
@@ -13,7 +13,7 @@
  *
  * Then the first case that applies decides. A *restarted member* is a member of the checkpoint that
  * is back with a new process. A checkpoint is *common* if each restarted member has a checkpoint of
- * the same round count.
+ * the same step counter.
  *
  *   - A member is still the same process, so the cluster did not stop: resume from the newest
  *     checkpoint.
@@ -69,7 +69,7 @@ void resume_copy(struct resume *r);
  * nothing in lock step with neighbours. There each peer stops at a different round, so the new
  * checkpoint would exist at one peer only, and would replace a checkpoint that all peers have. */
 void resume_copy_last(struct resume *r);
-/* Swaps *s with the copy that was made for a checkpoint, and returns the round count of the copy.
+/* Swaps *s with the copy that was made for a checkpoint, and returns the step counter of the copy.
  * The memory that *s had before is used for the next copy. */
 uint64_t resume_take_copy(struct resume *r, struct state *s);
 

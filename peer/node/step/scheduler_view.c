@@ -48,7 +48,7 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
  * first case that applies decides:
  *
  *   - The edge belongs to the graph of training only, or the run has exact averaging passes: the
- *     number in the neighbour's last applied delta or BEAT message, up to this peer's round count.
+ *     number in the neighbour's last applied delta or BEAT message, up to this peer's step counter.
  *   - Lock step, and the next exchange is complete: the number in the neighbour's delta of that
  *     exchange. Every peer has all deltas of a round before it continues, so the number of hops can
  *     grow by one per round.
@@ -97,7 +97,7 @@ static struct schedule_edge view_of(const struct phases *ph, const struct neighb
         b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
     bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
     /* An edge to a neighbour that has ended stays open until its complete exchange is mixed. The
-     * neighbour's round count no longer grows, so lock step must not wait for it. */
+     * neighbour's step counter no longer grows, so lock step must not wait for it. */
     uint64_t beat = neighbour_beat(b);
     if (e->state == EDGE_OPEN && beat < phases_beat(ph) && phases_has_ended(ph, b))
         beat = phases_beat(ph);

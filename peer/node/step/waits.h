@@ -26,7 +26,7 @@
 /* Cause of a wait, by the last decision of the schedule. */
 enum waits_for {
     WAITS_FOR_NOTHING,
-    /* The last decision of the schedule is to wait for the round count or the delta of a
+    /* The last decision of the schedule is to wait for the step counter or the delta of a
      * neighbour. */
     WAITS_FOR_NEIGHBOUR,
     /* The last decision of the schedule is to wait for the finish protocol, because no neighbour is
@@ -38,7 +38,7 @@ enum waits_for {
 struct waits
 {
     enum waits_for what;
-    /* With WAITS_FOR_NEIGHBOUR: identity of the neighbour, and its round count at the decision. */
+    /* With WAITS_FOR_NEIGHBOUR: identity of the neighbour, and its step counter at the decision. */
     uint8_t id[WIRE_ID_BYTES];
     uint64_t beat;
 };
