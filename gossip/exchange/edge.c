@@ -112,11 +112,6 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || ahead || behind)) {
-        /* After a restore from a checkpoint, received deltas are dropped, because the neighbour
-         * sends its deltas again. Stored deltas may come from an earlier process of the neighbour
-         * and may differ. */
-        if (e->said)
-            e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;
         e->resend_prev = ahead && e->prev.payload != NULL;
         if (!ahead || e->resend_prev) {
@@ -213,6 +208,7 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;
     g->full = true;
+    e->restored = false;
 }
 
 bool edge_ready(const struct edge *e)
@@ -253,7 +249,7 @@ void edge_advance(struct edge *e)
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;
-    e->restored = false;
+    assert(!e->restored);
     e->round++;
     e->n_exchanges++;
 }

@@ -25,9 +25,10 @@
  *
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
  *
- * An EDGE message also says whether its sender restored the edge from a checkpoint and has
- * committed nothing since. If only one end is in this state, the other end may have applied an
- * exchange that the checkpoint does not contain, so the edge is RESET. There is one exception: if
+ * An EDGE message also says whether its sender restored the edge from a checkpoint, and has received
+ * no delta since. If only one end is in this state, the other end may have applied an exchange that
+ * the checkpoint does not contain, or may have a delta of an earlier process of this end, which would
+ * not make the same delta again. The edge is then RESET. There is one exception: if
  * the same two processes have already continued this epoch over an earlier session, all exchanges
  * since then were between these two processes, and rule 3 applies.
  *
@@ -127,14 +128,13 @@ struct edge
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE message that this peer sent. */
     /* True: the last EDGE message of this peer said that the edge was restored from a
-     * checkpoint. The message is remembered here, because a job clears `restored` when it
-     * commits an exchange. */
+     * checkpoint. The message is remembered here, because `restored` may have changed since. */
     bool said;
     /* True: this peer has sent an EDGE message on this session and waits for the neighbour's. */
     bool asked;
     bool heard; /* True: the neighbour's EDGE message has arrived on this session. */
     struct wire_edge theirs;
-    /* True: the edge was restored from a checkpoint, and has committed nothing since. */
+    /* True: the edge was restored from a checkpoint, and has received no delta since. */
     bool restored;
     /* Boot id of the neighbour's process with which this process last continued the epoch over a
      * new session. 0: never. */

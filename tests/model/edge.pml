@@ -6,11 +6,13 @@
  *
  * One process takes every possible step in every order, within these limits:
  *   ROUNDS   exchanges in one epoch          CUTS      lost sessions, with all messages in flight
- *   STOPS    restarts, one of each end       PAUSES    pauses for silence on a session that is up
+ *   STOPS    restarts in all                 BOOTS     restarts of each end
+ *   PAUSES   pauses for silence on a session that is up
  *   RESETS   requests for a new epoch        (a checkpoint may be written between any two jobs)
+ *   TURNS    defined: as in a graph that changes by round, a job may commit without making the next delta
  *
- * Content of a delta: 1 in the first life of its maker, 2 after the restart, because a restarted end trains
- * and encodes anew. The replicas are represented by the contents that were applied, as digits to base 4.
+ * Content of a delta: 1 + number of restarts of its maker, because a restarted end trains and encodes
+ * again. The replicas are represented by the contents that were applied, as digits to base 4.
  *
  * Checked:
  *   equal      two open ends of one epoch whose rounds are equal have applied the same contents in both
@@ -28,6 +30,9 @@
 #endif
 #ifndef STOPS
 #define STOPS 1
+#endif
+#ifndef BOOTS
+#define BOOTS 1
 #endif
 #ifndef PAUSES
 #define PAUSES 0
@@ -50,13 +55,14 @@ typedef end_state {
   byte nonce;                            /* Of the EDGE sent last. */
   bit answer;                            /* The nonce is odd: this EDGE answered one. */
   bit said, asked, heard;
-  byte t_epoch, t_round, t_nonce; bit t_boot, t_restored;   /* Their EDGE. */
+  byte t_epoch, t_round, t_nonce, t_boot; bit t_restored;   /* Their EDGE. */
   byte cur, prev;                        /* Contents of our deltas; 0: none. */
   byte got[2];                           /* Their deltas by round % 2; 0: none. */
   bit resend_prev, resend_cur;
   byte a, b;                             /* Contents applied: ours, theirs. */
   /* The node around the edge. */
-  bit must_ask, boot;
+  bit must_ask;
+  byte boot;                             /* Number of restarts of this end. */
   bit job, job_commit, job_encode; byte job_epoch, job_ours, job_theirs
 };
 
@@ -119,9 +125,6 @@ inline agree() {
 #else
        if :: (s && (x[i].t_round == x[i].round || (x[i].t_round == x[i].round + 1 && x[i].cur != 0) || ahead)) ->
 #endif
-#endif
-#ifndef MUT_KEEP_RECEIVED
-            if :: x[i].said -> x[i].got[0] = 0; x[i].got[1] = 0 :: else fi;
 #endif
             x[i].resend_cur = (x[i].cur != 0);
 #ifdef MUT_NO_PREV
@@ -224,7 +227,10 @@ init {
 #endif
                  assert(r <= x[i].round + 1);                                        /* violation */
                  assert(!(r == x[i].round + 1 && x[i].cur == 0));                    /* violation */
-                 if :: x[i].got[r % 2] == 0 -> x[i].got[r % 2] = c :: else fi
+                 if :: x[i].got[r % 2] == 0 -> x[i].got[r % 2] = c :: else fi;
+#ifndef MUT_RECEIVED_IS_RESTORED
+                 x[i].restored = 0
+#endif
             fi
        fi;
        settle(); clear() }
@@ -235,6 +241,9 @@ init {
        x[i].job = 1; x[i].job_commit = s; x[i].job_epoch = x[i].epoch;
        x[i].job_ours = x[i].cur; x[i].job_theirs = x[i].got[x[i].round % 2];
        x[i].job_encode = (x[i].state == OPEN && (s || x[i].cur == 0) && x[i].round + s < ROUNDS);
+#ifdef TURNS
+       if :: x[i].job_commit || x[i].reset -> x[i].job_encode = 0 :: true fi;
+#endif
        if :: x[i].reset -> x[i].reset = 0; x[i].a = 0; x[i].b = 0 :: else fi;
        clear() }
   /* A job ends: finish_task(), edge_advance(). */
@@ -278,11 +287,11 @@ init {
        d[i].written = 1; d[i].reset = x[i].reset; d[i].opened = x[i].opened;
        d[i].epoch = x[i].epoch; d[i].round = x[i].round; d[i].cur = x[i].cur; d[i].prev = x[i].prev;
        d[i].a = x[i].a; d[i].b = x[i].b; clear() }
-  /* An end is killed and starts again from its checkpoint, if there is one. Each end restarts once at most. */
-  :: atomic { stops < STOPS && (!x[0].boot || !x[1].boot) -> stops++;
+  /* An end is killed and starts again from its checkpoint, if there is one. Each end restarts BOOTS times at most. */
+  :: atomic { stops < STOPS && (x[0].boot < BOOTS || x[1].boot < BOOTS) -> stops++;
        if :: up -> lose_session() :: else fi;
-       if :: !x[0].boot -> i = 0 :: !x[1].boot -> i = 1 fi;
-       x[i].state = CLOSED; x[i].boot = 1; x[i].met = 0; x[i].must_ask = 0; x[i].nonce = 0; x[i].answer = 0; x[i].said = 0;
+       if :: x[0].boot < BOOTS -> i = 0 :: x[1].boot < BOOTS -> i = 1 fi;
+       x[i].state = CLOSED; x[i].boot++; x[i].met = 0; x[i].must_ask = 0; x[i].nonce = 0; x[i].answer = 0; x[i].said = 0;
        x[i].t_epoch = 0; x[i].t_round = 0; x[i].t_nonce = 0; x[i].t_boot = 0; x[i].t_restored = 0;
        x[i].got[0] = 0; x[i].got[1] = 0; x[i].resend_prev = 0; x[i].resend_cur = 0;
        x[i].job = 0; x[i].job_commit = 0; x[i].job_encode = 0; x[i].job_epoch = 0; x[i].job_ours = 0; x[i].job_theirs = 0;
