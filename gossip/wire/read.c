@@ -545,6 +545,7 @@ static void read_finish(struct cursor *c, struct wire_message *message)
     get_ballot(c, &m->promised);
     get_ballot(c, &m->accepted);
     m->partial = get_bool(c);
+    m->n_voters = get_u32(c, UINT32_MAX);
     m->n_mixing = get_u32(c, WIRE_MEMBERS_MAX);
     m->n_models = get_u32(c, WIRE_MEMBERS_MAX);
     m->dist2 = get_norm2(c);

@@ -28,8 +28,8 @@
 
 /* Versions and limits of the message protocol. */
 enum wire_limit {
-    WIRE_VERSION = 9,       /* Newest protocol version that this program supports. */
-    WIRE_VERSION_LEAST = 9, /* Oldest protocol version that this program supports. */
+    WIRE_VERSION = 10,       /* Newest protocol version that this program supports. */
+    WIRE_VERSION_LEAST = 10, /* Oldest protocol version that this program supports. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
@@ -461,6 +461,8 @@ struct wire_finish
     /* True: the sender lost a session while it collected the answers of other peers, so answers may
      * be missing. */
     bool partial;
+    /* In a REPORT and an ACCEPTED: largest number of voters that one of the described peers counts. */
+    uint32_t n_voters;
     /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */
     uint32_t n_mixing;
     /* In a REPORT: number of peers whose model is frozen (final and stored) and within the target

@@ -301,6 +301,7 @@ size_t wire_put_finish(uint8_t *out, size_t cap, const struct wire_finish *m)
     put_ballot(&o, &m->promised);
     put_ballot(&o, &m->accepted);
     put_bool(&o, m->partial);
+    put_uint(&o, m->n_voters);
     put_uint(&o, m->n_mixing);
     put_uint(&o, m->n_models);
     put_float(&o, m->dist2);

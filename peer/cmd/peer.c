@@ -264,6 +264,13 @@ static int check_out_run(struct peer *p, const struct run *there)
             "--out %s belongs to a run on other data; choose another directory or use --fresh",
             p->out);
     int code = cmd_out_examine(&p->dir, p->o, p->out, NULL, &asked);
+    if (code == CMD_OK && options_given(p->o, "epochs") && c->run.rounds != there->rounds)
+        (void)cmd_fail(
+            p->o, CMD_OK,
+            "note: --epochs %s would be %llu rounds of this file. The run in %s keeps its "
+            "%llu rounds; --fresh starts a new run",
+            options_text(p->o, "epochs"), (unsigned long long)c->run.rounds, p->out,
+            (unsigned long long)there->rounds);
     /* From here on the run is known, whether by the flags of this start or by run.txt. */
     c->run = asked;
     c->found = p->again = true;

@@ -213,6 +213,7 @@ static inline struct wire_finish sample_finish(bool large)
                                 .promised = sample_ballot(large ? UINT64_MAX - 1 : 0),
                                 .accepted = sample_ballot(large ? UINT64_MAX - 2 : 0),
                                 .partial = large,
+                                .n_voters = large ? UINT32_MAX : 0,
                                 .n_mixing = large ? WIRE_MEMBERS_MAX : 0,
                                 .n_models = large ? WIRE_MEMBERS_MAX : 1,
                                 .dist2 = large ? FLT_MAX : 0,

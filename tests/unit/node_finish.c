@@ -46,6 +46,7 @@ struct peer
     /* True: the peer no longer mixes, and only tries to store its model before it is frozen. */
     bool stores;
     bool believed_dead; /* True: the member tables list the peer as dead, although it lives. */
+    uint32_t n_voters;  /* Number of voters that the peer counts, if more than n of the world. */
     uint64_t n_rounds;  /* Number of rounds that the peer has mixed. */
     bool stored;        /* True: an earlier process of this peer had frozen its model. */
     /* Value of the certified model, if a certificate covers this process. 0: no certificate so
@@ -340,6 +341,7 @@ static void update(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
     struct finish_view v = {.now_us = w->now_us,
+                            .n_voters = p->n_voters,
                             .mixes = !p->frozen && !p->stores,
                             .n_rounds = p->n_rounds,
                             .max_rounds = ROUNDS_MAX,
@@ -546,6 +548,31 @@ static void test_one_ballot_decides(void **state)
     /* The consensus distance Xi is 1 per element and the mean is 2, so Xi / |mean| is 0.5. */
     assert_true(fabs(p->distance - 0.5) < 1e-6);
     close_world(&w);
+}
+
+/* The coordinator knows two voters, and the other peer counts more. Both peers together decide a
+ * certificate only if they are a quorum of the larger number. */
+static void test_larger_number_of_voters_applies(void **state)
+{
+    (void)state;
+    for (uint32_t n_voters = 2; n_voters < 6; n_voters++) {
+        struct world w;
+        open_world(&w, 1, 2);
+        w.target = 1;
+        w.peer[1].n_voters = n_voters;
+        connect(&w, 0, 1);
+        freeze(&w, 0, true);
+        freeze(&w, 1, true);
+        update(&w, 1);
+        update(&w, 0);
+        while (w.n_queue > 0)
+            deliver(&w);
+        check(&w);
+        assert_int_equal(finish_ballots(w.peer[0].finish), 1);
+        assert_int_equal(finish_certificate(w.peer[0].finish) != NULL, n_voters < 4);
+        assert_int_equal(finish_certificate(w.peer[1].finish) != NULL, n_voters < 4);
+        close_world(&w);
+    }
 }
 
 /* Delivers all messages, also those that are sent meanwhile. */
@@ -1019,6 +1046,7 @@ int main(void)
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
         cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
+        cmocka_unit_test(test_larger_number_of_voters_applies),
         cmocka_unit_test(test_models_apart_abort_the_attempt),
         cmocka_unit_test(test_absent_peer_learns_the_abort),
         cmocka_unit_test(test_attempts_are_limited),

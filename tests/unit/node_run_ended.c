@@ -36,9 +36,9 @@ static void test_the_others_do_not_come_back(void **state)
     struct lone *w = lonely(NODE_PAST_MEMBER, 2);
     lone_run(w, (PATIENCE_S - 2) * (int64_t)SECOND);
     assert_false(w->over);
-    assert_int_equal(
-        lone_said(w, "cannot resume from a checkpoint: waiting for the other members, for at most"),
-        1);
+    assert_int_equal(lone_said(w, "has no checkpoint from which it can resume: waiting for the "
+                                  "other members, for at most"),
+                     1);
     lone_run(w, 4 * (int64_t)SECOND);
     assert_true(w->over && !w->wrote_model);
     assert_int_equal(judged(w).kind, VERDICT_AWAY);
@@ -52,7 +52,7 @@ static void test_who_is_new_waits(void **state)
     struct lone *w = lonely(NODE_PAST_NONE, 2);
     lone_run(w, 10 * PATIENCE_S * (int64_t)SECOND);
     assert_false(w->over);
-    assert_int_equal(lone_said(w, "cannot resume from a checkpoint"), 0);
+    assert_int_equal(lone_said(w, "has no checkpoint from which it can resume"), 0);
     lone_close(w);
 }
 

@@ -60,6 +60,7 @@ struct wave
      * peer or by peers whose answers to the wave have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
+    uint32_t n_voters; /* Largest number of voters that one of these peers counts. */
     uint32_t n_mixing;
     struct finish_evidence evidence;
     /* Length of `members`, the list of the members that answered the wave, in bytes. */
@@ -510,6 +511,7 @@ static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mea
                               .ballot = w->ballot,
                               .promised = w->promised,
                               .partial = w->partial,
+                              .n_voters = w->n_voters,
                               .members = {w->members, w->n_members}};
     if (w->proposes)
         return;
@@ -566,6 +568,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     w->proposes = m->word == WIRE_FINISH_PROPOSE;
     w->begun_us = f->view.now_us;
     w->partial = false;
+    w->n_voters = f->view.n_voters;
     w->n_mixing = 0;
     w->evidence.n = 0;
     w->accepted = (struct wire_ballot){0};
@@ -648,6 +651,7 @@ static void add_answer(struct finish *f, const struct wire_finish *m)
     struct wave *w = &f->wave;
     raise_ballot(&w->promised, &m->promised);
     w->partial |= m->partial;
+    w->n_voters = m->n_voters > w->n_voters ? m->n_voters : w->n_voters;
     if (w->n_members + m->members.n > sizeof w->members) {
         w->partial = true;
         return;
@@ -800,7 +804,9 @@ static uint8_t flags_of(const struct wave *w, uint64_t key)
 }
 
 /* Fills *p with the members of the run. Returns whether a quorum of voters has all bits of `flags`
- * in the answers to the wave. Members with FLAG_WITHIN get the status FINISH_WITHIN. */
+ * in the answers to the wave. Members with FLAG_WITHIN get the status FINISH_WITHIN. If a peer that
+ * has answered counts more voters than this peer knows, its number applies: a coordinator that has
+ * just joined may not know the initial members that are gone. */
 static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t flags)
 {
     const struct wave *w = &f->wave;
@@ -821,6 +827,8 @@ static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t 
         n += counts;
         n_voters += m->voter;
     }
+    if (w->n_voters > n_voters)
+        return f->owner.quorum(f->owner.self, n, w->n_voters, false);
     return f->owner.quorum(f->owner.self, n, n_voters, has_first);
 }
 

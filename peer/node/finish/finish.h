@@ -111,6 +111,7 @@ struct finish_view
     /* Number of other members that are alive and have not ended their run. The coordinator waits
      * for them. */
     uint32_t n_unfinished;
+    uint32_t n_voters; /* Number of voters that this peer counts, known members or not. */
     /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
      * the peer only evaluates or stores its final model. */
     bool mixes;

@@ -237,6 +237,7 @@ static void update(struct node *n, struct finish *f)
     /* The coordinator waits for other members for at most 2/3 of the wait for the certificate, so
      * that time for the ballots is left. */
     struct finish_view v = {.now_us = n->env.now_us,
+                            .n_voters = quorum_voters(n->quorum, all, NULL),
                             .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
                             .stranded = ph.phase == NODE_CONSENSUS && ph.stranded,
                             .n_rounds = ph.settle_rounds,

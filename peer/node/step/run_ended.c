@@ -17,7 +17,7 @@ static int64_t miss(const struct phases *ph)
                  "this peer was in the run before, %s: waiting for the other members, for at most "
                  "--quorum-timeout (%.0f s)",
                  ph->past == NODE_PAST_FINAL ? "and has stored its final model"
-                                             : "but cannot resume from a checkpoint",
+                                             : "but has no checkpoint from which it can resume",
                  (double)ph->env->config.patience_us * 1e-6);
     return ph->env->now_us > 0 ? ph->env->now_us : 1;
 }
