@@ -211,9 +211,10 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
         return cmd_fail(s->o, CMD_USAGE, "--out: %s has another run than %s: %s" FRESH, w->dir,
                         s->out, why);
     case OUTDIR_UNKNOWN_RUN:
-        return cmd_fail(s->o, CMD_USAGE,
-                        "--out: %s: found %s but no readable run.txt, so its run is unknown" FRESH,
-                        w->dir, why);
+        return cmd_fail(
+            s->o, CMD_USAGE,
+            "--out: %s: found %s, but run.txt is missing or damaged, so its run is unknown" FRESH,
+            w->dir, why);
     }
     int code = check_summary(s->o, w->dir, name);
     read_key(w);

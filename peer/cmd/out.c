@@ -15,11 +15,10 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
     if (state == OUTDIR_OTHER_RUN)
         return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         out->dir, why);
-    return cmd_fail(
-        out->o, CMD_USAGE,
-        "--out %s: found %s but no readable run.txt, so its run is unknown; choose another "
-        "directory, or move the files aside with --fresh",
-        out->dir, why);
+    return cmd_fail(out->o, CMD_USAGE,
+                    "--out %s: found %s, but run.txt is missing or damaged, so its run is unknown; "
+                    "choose another directory, or move the files aside with --fresh",
+                    out->dir, why);
 }
 
 int cmd_out_reexamine(struct cmd_out *out)

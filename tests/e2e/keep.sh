@@ -62,12 +62,12 @@ check "  while the new one is another" eval '! cmp -s alone/model.safetensors al
 
 mkdir foreign && cp alone/model.safetensors foreign
 contents foreign >before
-ends "files of nobody" 2 '--out foreign: found model.safetensors but no readable run.txt, .* move the files aside with --fresh$' "${run[@]}" --out foreign
+ends "files of nobody" 2 '--out foreign: found model.safetensors, but run.txt is missing or damaged, .* move the files aside with --fresh$' "${run[@]}" --out foreign
 unchanged "  are left alone" foreign
 check "  and no lock is made" [ ! -e foreign/.lock ]
 ends "  but for --fresh" 0 'moved the earlier run to foreign/old.1' "${run[@]}" --out foreign --fresh
 mkdir -p foreign-peers/peer-5 && cp alone/model.safetensors foreign-peers/peer-5
-ends "a peer's files of nobody" 2 'found peer-5 but no readable run.txt' sim --peers 2 --model logreg --rounds 5 --out foreign-peers
+ends "a peer's files of nobody" 2 'found peer-5, but run.txt is missing or damaged' sim --peers 2 --model logreg --rounds 5 --out foreign-peers
 
 ends "a run that diverged" 3 'the run diverged' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
 ends "  has finished, too, with its exit code" 3 'already finished' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged

@@ -102,15 +102,16 @@ static void drop_late(const struct node *n, struct verdict_facts *f)
     f->n_among = phases_status(n->phases).n_ended;
 }
 
-/* Returns the name of the member with this key. "?": it is not in the member table. */
-static const char *name_of(const struct node *n, uint64_t key)
+/* Sets `name` to the name of the member with this key or, if the member table does not have it, to
+ * the first 8 bytes of its identity. */
+static void name_of(const struct node *n, uint64_t key, char name[WIRE_NAME_MAX + 1])
 {
+    snprintf(name, WIRE_NAME_MAX + 1, "identity %016llx", (unsigned long long)key);
     for (size_t i = 0; i < members_count(n->env.members); i++) {
         const struct record *r = members_at(n->env.members, i)->record;
         if (finish_key(r->id) == key)
-            return r->name;
+            snprintf(name, WIRE_NAME_MAX + 1, "%s", r->name);
     }
-    return "?";
 }
 
 /* Replaces the facts about members and distance by those of the certificate. All peers that the
@@ -122,7 +123,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
     f->without_first = false;
     f->quorum = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        const char *name = name_of(n, p->member[i].key);
+        char name[WIRE_NAME_MAX + 1];
+        name_of(n, p->member[i].key, name);
         switch (p->member[i].status) {
         case FINISH_WITHIN:
             f->n_among++;

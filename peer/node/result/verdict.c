@@ -244,7 +244,10 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
     if (is_other_half(f))
-        say(o, ", exactly half of the members, and without %s, which decides between equal halves",
+        say(o,
+            ", exactly half of the %u initial members, and without %s, which decides between equal "
+            "halves",
+            (unsigned)base_of(f),
             f->first[0] != '\0' ? f->first : "the member with the smallest identity");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
