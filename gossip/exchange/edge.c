@@ -249,7 +249,7 @@ void edge_advance(struct edge *e)
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;
-    assert(!e->restored);
+    assert(!e->restored); /* A commit needs a received delta. */
     e->round++;
     e->n_exchanges++;
 }

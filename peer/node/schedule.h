@@ -85,8 +85,8 @@ enum schedule_exchange {
 };
 
 /* State of one neighbour as this peer knows it. scheduler_view_edges() fills in the struct. Then
- * round_quorum_look() limits `beat`, the neighbour's step counter, to what other members confirm.
- * */
+ * round_quorum_look() limits `beat`, the neighbour's step counter, to what other members
+ * confirm. */
 struct schedule_edge
 {
     enum schedule_edge_state state;

@@ -34,8 +34,8 @@ static bool same_end(const struct wire_delta *d, uint64_t clean, uint64_t beat)
 }
 
 /* Returns whether a job at step counter `beat` keeps the pass exact on edge b. An edge of this
- * round must have both deltas, made for this round. Any other edge must have no pending exchange.
- * */
+ * round must have both deltas, made for this round. Any other edge must have no pending
+ * exchange. */
 static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
     const struct edge *e = &b->edge;

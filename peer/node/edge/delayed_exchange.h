@@ -51,8 +51,8 @@ bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */
 void delayed_exchange_opened(struct delayed_exchange *s, const struct edge *e, int64_t open_us,
                              int64_t now_us);
-/* Records that the neighbour's delta has arrived at time now_us. beat: step counter of this peer.
- * */
+/* Records that the neighbour's delta has arrived at time now_us. beat: step counter of this
+ * peer. */
 void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, uint64_t beat,
                             int64_t now_us);
 /* Returns whether the open edge is stale (mixes outdated replicas) after the last job, and updates

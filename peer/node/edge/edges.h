@@ -98,8 +98,8 @@ struct neighbour
     /* Last time at which the edge opened, a delta was accepted, or a BEAT raised the neighbour's
      * step counter. */
     int64_t beat_us;
-    /* The neighbour's latest BEAT with an even step counter, and its latest BEAT with an odd one.
-     * */
+    /* The neighbour's latest BEAT with an even step counter, and its latest BEAT with an odd
+     * one. */
     struct neighbour_word said[2];
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;

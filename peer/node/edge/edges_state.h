@@ -60,8 +60,8 @@ struct edges
      * received with deltas. */
     struct pace pace;
     /* Step counter of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a step counter that this peer has reached already: no checkpoint is planned.
-     * */
+     * accepted. 0, or a step counter that this peer has reached already: no checkpoint is
+     * planned. */
     uint64_t heard_due;
     /* Step counter of the earliest checkpoint that neighbours announced, whether checkpoint_word()
      * accepted the announcement or not. 0, or a step counter that this peer has reached already: no

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Step counters of the next and the last checkpoint, and what is known about the last checkpoint.
- * */
+/* Step counters of the next and the last checkpoint, and what is known about the last
+ * checkpoint. */
 struct checkpoint
 {
     struct env *env;

@@ -38,7 +38,7 @@
 #include "peer/node/env.h"
 #include "peer/node/session/limits.h"
 
-/* What the other end of a session is, by its HELLO. */
+/* Role of the other end of a session, by its HELLO. */
 enum link_role {
     LINK_NEW = 0, /* No HELLO of the other end has been accepted yet. */
     LINK_PEER,

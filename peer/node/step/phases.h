@@ -42,7 +42,7 @@ enum phases_next {
 
 struct phases;
 
-/* What other modules know of the phases. Times are node time in microseconds. */
+/* Snapshot of the phases for other modules. Times are node time in microseconds. */
 struct phases_status
 {
     /* Phase of this peer. Never NODE_LEFT: when the node has ended, env->over is set instead. */
