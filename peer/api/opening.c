@@ -313,6 +313,11 @@ static int open_out(struct hearsay *h)
     int err = outdir_open(&h->dir, h->out, why);
     if (err < 0)
         return handle_fail(h, handle_code(err), "--out: %s", why);
+    if (outdir_check_summary(h->out, why) < 0)
+        return handle_fail(h, HEARSAY_USAGE,
+                           "--out %s: %s; the run may have finished, so its model is not replaced: "
+                           "name another directory, or delete summary.json to continue",
+                           h->out, why);
     json_t *summary = outdir_read_summary(h->out);
     json_decref(summary);
     if (summary != NULL)

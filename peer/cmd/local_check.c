@@ -215,6 +215,11 @@ static int check_peer(struct owners *s, uint32_t i, const char *text)
             s->o, CMD_USAGE,
             "--out: %s: found %s, but run.txt is missing or damaged, so its run is unknown" FRESH,
             w->dir, why);
+    case OUTDIR_DAMAGED:
+        return cmd_fail(s->o, CMD_USAGE,
+                        "--out: %s: %s; the peer may have finished, so its model is not "
+                        "replaced" FRESH,
+                        w->dir, why);
     }
     int code = check_summary(s->o, w->dir, name);
     read_key(w);

@@ -15,6 +15,11 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
     if (state == OUTDIR_OTHER_RUN)
         return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         out->dir, why);
+    if (state == OUTDIR_DAMAGED)
+        return cmd_fail(out->o, CMD_USAGE,
+                        "--out %s: %s; the run may have finished, so its model is not replaced: "
+                        "move the files aside with --fresh, or delete summary.json to continue",
+                        out->dir, why);
     return cmd_fail(out->o, CMD_USAGE,
                     "--out %s: found %s, but run.txt is missing or damaged, so its run is unknown; "
                     "choose another directory, or move the files aside with --fresh",
@@ -38,6 +43,7 @@ int cmd_out_reexamine(struct cmd_out *out)
         return CMD_OK;
     case OUTDIR_OTHER_RUN:
     case OUTDIR_UNKNOWN_RUN:
+    case OUTDIR_DAMAGED:
         break;
     }
     return out_refuse(out, state, why);

@@ -212,11 +212,30 @@ json_t *outdir_read_summary(const char *path)
     return NULL;
 }
 
+int outdir_check_summary(const char *path, char why[OUTDIR_WHY_MAX])
+{
+    json_error_t error = {.line = -1};
+    FILE *f = outdir_open_file(path, summary_file);
+    if (f == NULL)
+        return 0;
+    json_t *j = json_loadf(f, 0, &error);
+    bool is_json = j != NULL, valid = json_is_boolean(json_object_get(j, "finished"));
+    json_decref(j);
+    fclose(f);
+    if (valid)
+        return 0;
+    if (!is_json)
+        return fail(why, -EINVAL, "summary.json is damaged: line %d: %.160s", error.line,
+                    error.text);
+    return fail(why, -EINVAL, "summary.json is damaged: found no \"finished\": true or false");
+}
+
 /* The state of the directory is decided by these rules, in this order:
  *
  *   run.txt missing or unreadable, no results    OUTDIR_NEW
  *   run.txt missing or unreadable, results       OUTDIR_UNKNOWN_RUN
  *   run.txt has another identity                 OUTDIR_OTHER_RUN
+ *   summary is damaged                           OUTDIR_DAMAGED
  *   summary says finished, and models exist      OUTDIR_FINISHED
  *   otherwise                                    OUTDIR_UNFINISHED
  */
@@ -228,6 +247,8 @@ enum outdir_state outdir_inspect(const char *path, const char *text, char why[OU
         return find_overwritten(path, text, why) ? OUTDIR_UNKNOWN_RUN : OUTDIR_NEW;
     if (run_identity_differ(there, text, why) > 0)
         return OUTDIR_OTHER_RUN;
+    if (outdir_check_summary(path, why) < 0)
+        return OUTDIR_DAMAGED;
     json_t *summary = outdir_read_summary(path);
     json_decref(summary);
     return summary != NULL ? OUTDIR_FINISHED : OUTDIR_UNFINISHED;

@@ -36,8 +36,11 @@ enum outdir_state {
     OUTDIR_UNFINISHED, /* The directory belongs to this run, which has not finished. */
     /* The directory belongs to this run, which has finished, and its models exist. */
     OUTDIR_FINISHED,
-    OUTDIR_OTHER_RUN,  /* The directory belongs to another run. */
-    OUTDIR_UNKNOWN_RUN /* The directory holds files of a run, but no run.txt. */
+    OUTDIR_OTHER_RUN,   /* The directory belongs to another run. */
+    OUTDIR_UNKNOWN_RUN, /* The directory holds files of a run, but no run.txt. */
+    /* The directory belongs to this run, but its summary.json cannot be read. The run may have
+     * finished, and another start would then replace the final model. */
+    OUTDIR_DAMAGED
 };
 
 /* An output directory that this process has opened with outdir_open(). */
@@ -54,7 +57,8 @@ __attribute__((warn_unused_result)) int outdir_make(const char *path);
 
 /* Returns the state of the directory `path` as seen by the run with the identity `text`
  * (run_identity_write()). Changes nothing. `why` gets the keys that differ (OUTDIR_OTHER_RUN), the
- * file of an unknown run (OUTDIR_UNKNOWN_RUN), or "" in the other states. */
+ * file of an unknown run (OUTDIR_UNKNOWN_RUN), what is wrong with summary.json (OUTDIR_DAMAGED), or
+ * "" in the other states. */
 enum outdir_state outdir_inspect(const char *path, const char *text, char why[OUTDIR_WHY_MAX]);
 
 /* Opens the file `file` of the directory `path` for reading. Returns NULL if the file is missing or
@@ -68,6 +72,11 @@ bool outdir_read_identity(const char *path, char text[RUN_IDENTITY_TEXT_MAX]);
 /* Returns the summary of the finished run in the directory `path`, owned by the caller
  * (json_decref()). NULL: no finished run is there. */
 json_t *outdir_read_summary(const char *path);
+
+/* Refuses a summary.json that does not say whether the run has finished. Returns 0, also if the file
+ * is missing, or -EINVAL with a message that begins with "summary.json". */
+__attribute__((warn_unused_result)) int outdir_check_summary(const char *path,
+                                                             char why[OUTDIR_WHY_MAX]);
 
 /* Makes the directory, locks it for this process and deletes temporary files of a killed process.
  * Returns 0, or a negative errno with a message in `why`. -EBUSY: another process has the lock, and

@@ -191,6 +191,12 @@ cp -r b damaged && rm damaged/.lock
 sed -i 's/^rounds=.*/rounds=many/' damaged/run.txt
 ends "a damaged run.txt" 2 '--out damaged: cannot read its run.txt: .*rounds.*many.*; --fresh moves the run aside$' \
     "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out damaged
+rm -r damaged && cp -r b damaged && rm damaged/.lock
+truncate -s 100 damaged/summary.json
+contents damaged >before
+ends "a damaged summary.json" 2 '--out damaged: summary.json is damaged: line .*; the run may have finished, so its model is not replaced: ' \
+    "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out damaged
+unchanged "  has changed nothing" damaged
 
 # Peer b joins a cluster with another run than the one in b's directory. Peer b can detect the difference of the runs
 # only after it has joined.

@@ -197,7 +197,16 @@ static void test_finished(void **state)
     /* Without its model a finished run counts as unfinished. */
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     put("model.safetensors", "x");
+    /* A damaged summary may be that of a finished run, whose model must not be replaced. */
     put("summary.json", "{\"finished\": tr");
+    assert_int_equal(look(alone), OUTDIR_DAMAGED);
+    assert_string_equal(why, "summary.json is damaged: line 1: invalid token near 'tr'");
+    put("summary.json", "");
+    assert_int_equal(look(alone), OUTDIR_DAMAGED);
+    put("summary.json", "{\"exit_code\": 0}");
+    assert_int_equal(look(alone), OUTDIR_DAMAGED);
+    assert_string_equal(why, "summary.json is damaged: found no \"finished\": true or false");
+    assert_int_equal(unlink(path_of("summary.json")), 0);
     assert_int_equal(look(alone), OUTDIR_UNFINISHED);
     outdir_close(&d);
 }
