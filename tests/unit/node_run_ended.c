@@ -45,6 +45,27 @@ static void test_the_others_do_not_come_back(void **state)
     lone_close(w);
 }
 
+/* A member with a checkpoint is back, and waits for further members itself (resume.h). The node must
+ * not end before that member has decided. */
+static void test_another_member_waits_to_resume(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    struct lone_actor *a = &w->actor[0];
+    w->run.min_peers = 3;
+    w->config.past = NODE_PAST_MEMBER;
+    w->config.patience_us = PATIENCE_S * (int64_t)SECOND;
+    a->record.beat[0] = a->record.beat[1] = 40;
+    a->record = signed_record(a->record);
+    lone_open(w);
+    lone_run(w, PATIENCE_S * (int64_t)SECOND + RESUME_US - SECOND);
+    assert_false(w->over);
+    lone_run(w, PATIENCE_S * (int64_t)SECOND + SCHEDULE_OPENING_US + 10 * (int64_t)SECOND);
+    assert_true(w->over);
+    assert_int_equal(judged(w).kind, VERDICT_AWAY);
+    lone_close(w);
+}
+
 /* A node that was never a member of the run waits for other members without a limit. */
 static void test_who_is_new_waits(void **state)
 {
@@ -130,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_others_do_not_come_back),
+        cmocka_unit_test(test_another_member_waits_to_resume),
         cmocka_unit_test(test_who_is_new_waits),
         cmocka_unit_test(test_a_final_model_is_not_trained_again),
         cmocka_unit_test(test_a_member_without_a_final_model_begins_again),

@@ -619,8 +619,11 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     v->complete = enough_members(ph, v->n_live);
     v->behind = ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
     v->final = ph->final;
-    v->complete &= ph->round > 0 || !join_others_resume(ph->join);
-    run_ended_gathers(ph, v->complete);
+    /* Members that wait to resume from their checkpoints do not begin either. Therefore
+     * --quorum-timeout of this peer begins after their wait. */
+    bool others_resume = ph->round == 0 && join_others_resume(ph->join);
+    run_ended_gathers(ph, v->complete || others_resume);
+    v->complete &= !others_resume;
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)

@@ -3,8 +3,9 @@
  * The run has ended without this peer if one of these conditions holds:
  *
  *   - The peer is joining, was in the run before, and has no checkpoint of it, or could not resume
- *     from its checkpoints. For --quorum-timeout too few members were present to begin. The peer
- *     ends without a model. If an earlier process has stored its final model, this peer never begins
+ *     from its checkpoints. For --quorum-timeout too few members were present to begin, and no live
+ *     member has resumed or waits to resume from a checkpoint (join_others_resume()). The peer ends
+ *     without a model. If an earlier process has stored its final model, this peer never begins
  *     a run, and ends in the same way unless it meets a member that has begun.
  *   - The peer is in training or in the consensus phase and has no session. All other members have
  *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US. In a run that ends with a
@@ -22,7 +23,7 @@
 #include "peer/node/step/phases.h"
 
 /* Called while this peer joins. Starts or clears the timer ph->missed_us, which measures how long
- * too few members are present. `complete`: enough members are present to begin. */
+ * too few members are present. `complete`: enough members are present to begin, or others resume. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
 /* Ends the node if too few members have been present for --quorum-timeout while joining. Applies
