@@ -28,8 +28,8 @@ void edge_forget_parts(struct edge *e)
     e->got[0].n_parts = e->got[1].n_parts = 0;
 }
 
-/* When an edge begins a new epoch, deltas of the previous epoch are neither sent again nor
- * applied. */
+/* Forgets the deltas of both ends, so that none of them is sent again or applied. Called before an
+ * edge begins a new epoch, and when the edge closes. */
 static void forget_deltas(struct edge *e)
 {
     packet_release(e->cur.payload);

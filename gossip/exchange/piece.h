@@ -67,9 +67,9 @@ struct piece_view
 {
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
-    /* Sketches of all pieces, of several models. come: sketches of the pieces that arrived.
-     * initial: sketches of the initial model. own[]: sketches of each source's own model; NULL if
-     * the source has not sent them or was excluded. */
+    /* Each array holds the sketches of all pieces of one model. come: the model that consists of the
+     * pieces that arrived. initial: the initial model of the run. own[i]: the model of source i.
+     * NULL: the source has not sent sketches, or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 

@@ -65,10 +65,10 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- averaging windows ---- */
 
-/* Returns a bound of the rounding error of float32 in a relative distance. The bound is added to
+/* Returns a bound on the rounding error of float32 in a relative distance. The bound is added to
  * the consensus distance, because replicas and sketches do not show how the models are rounded. In
- * a round a model gets one correction from each neighbour. Each correction is rounded by at most
- * 2^-24 of its value, and so are the values of a sketch. The errors are independent, so their
+ * a round a model gets one correction from each neighbour. Each addition rounds a parameter by
+ * at most 2^-24 of the parameter, and the values of a sketch are rounded alike. The errors are independent, so their
  * squares add up. */
 double sketch_rounding(size_t n_pairs)
 {

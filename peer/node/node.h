@@ -333,8 +333,8 @@ struct node_pool
      * columns are the reference. False: this peer's columns are. why[]: the reason, which says what
      * was "found" in the columns that are not the reference. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
-    /* Returns a number that stands for the label names in checked statistics: equal names have equal
-     * numbers, and more names a greater number. 0: the labels have no names. */
+    /* Returns a number that identifies the set of label names in checked statistics. Equal sets have
+     * equal numbers. A set with more names has a greater number. 0: the labels have no names. */
     uint64_t (*labels)(void *self, struct bytes statistics);
     /* Creates a run from the statistics of n >= 1 members, which match this peer's statistics.
      * Returns 0 and sets *run. On failure returns a negative errno and sets error[] to a
@@ -397,7 +397,8 @@ struct node_config
      * run if no other peer has one. */
     bool found;
     struct run run; /* The run that this peer knows. Undefined unless `found`. */
-    /* Column statistics to combine before the run is created. NULL: none are sent or accepted. */
+    /* Column statistics of this peer's data, and functions that create a run from the statistics of
+     * all members. NULL: this peer neither sends nor accepts statistics. */
     const struct node_pool *pool;
 
     /* Mixer that a simulated Byzantine member uses. NULL: the mixer of the run. */

@@ -8,8 +8,8 @@
 
 #include <assert.h>
 
-/* Constants of schedule_lead(), the largest lag for which lock step waits: twice the hops between
- * two peers, plus LEAD_MORE rounds for messages on their way. The hops are doubled, because a ring
+/* Constants of schedule_lead(). LEAD is twice the hops between two peers, plus LEAD_MORE rounds for
+ * messages on their way. The hops are doubled, because a ring
  * that loses one edge has twice the hops. In a large cluster, LEAD_HOPS limits the doubled hops. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 

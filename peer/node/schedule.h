@@ -262,7 +262,8 @@ bool schedule_alone(const struct schedule_view *v);
  * does not keep step. */
 bool schedule_in_step(const struct schedule_view *v);
 
-/* Returns LEAD: the largest lag of a neighbour, in rounds, for which lock step waits. */
+/* Returns LEAD, in rounds. In lock step this peer waits for a neighbour that is at most LEAD rounds
+ * behind, and does not wait for a neighbour that is further behind. */
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {

@@ -82,9 +82,10 @@ struct sim_world;
 struct attacker *attacker_new(struct sim_world *w, uint32_t peer);
 void attacker_free(struct attacker *a); /* Frees the attacker. a may be NULL. */
 const struct mixer *attacker_mixer(const struct attacker *a);
-/* Replaces an outgoing message of *n bytes, which the function takes ownership of. Messages that
- * state the sender's round are forged; all other messages are returned unchanged. Updates *n.
- * Aborts if memory is exhausted, like the whole simulator. */
+/* Takes ownership of `bytes`, an outgoing message of *n bytes, and returns the message to send
+ * instead, with its length in *n. An attacker that lies about its round forges messages that state
+ * the round, once it has joined. All other messages are returned unchanged. Aborts if memory is
+ * exhausted, like the whole simulator. */
 uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n);
 
 #endif

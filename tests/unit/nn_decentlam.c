@@ -18,8 +18,8 @@ static void naive_steps(double x[PEERS][DIM], double y[PEERS][DIM], double lr, u
                 y[i][k] -= lr * (y[i][k] - centre(i, k) + o->weight_decay * y[i][k]);
 }
 
-/* Checks the models before the local steps of a round, which contain the momentum. Returns the
- * largest coordinate. */
+/* Checks that the model of each peer before the local steps of a round equals x[]. These models
+ * contain the momentum already. Returns the largest |x[i][k]|. */
 static double same_models(const struct peer p[PEERS], double x[PEERS][DIM], uint64_t round)
 {
     double most = 0;

@@ -485,8 +485,8 @@ static bool take_answer(struct parameter_server *s, const struct wire_round_prot
     return round_protocol_is_model(s->base, s->base->result);
 }
 
-/* Handles an answer of the server. After an invalid answer the worker reports its round again
- * (HERE). */
+/* Handles an answer of the server at a worker. Returns NULL, or the protocol violation in words.
+ * After an invalid answer the worker sends the message HERE, which reports its round, again. */
 static const char *hear_answer(struct parameter_server *s, const struct link *l,
                                const struct wire_round_protocol *m, uint64_t round)
 {

@@ -91,7 +91,8 @@ const struct link *round_protocol_link(const struct round_protocol *p, const uin
 bool round_protocol_has_room(const struct round_protocol *p);
 /* Returns an empty packet. NULL: there is no memory, or the limit of the step is reached. */
 struct packet *round_protocol_packet(struct round_protocol *p);
-/* Returns a packet with a copy of the n bytes, or NULL as round_protocol_packet(). */
+/* Returns a packet with a copy of the n bytes. Returns NULL in the cases in which
+ * round_protocol_packet() does. */
 struct packet *round_protocol_copy(struct round_protocol *p, const void *bytes, size_t n);
 /* Sends message m with the packet as its payload. NULL: the message has no payload. */
 void round_protocol_send(struct round_protocol *p, const struct link *l,

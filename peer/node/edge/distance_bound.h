@@ -61,8 +61,8 @@ struct distance_bound
     uint64_t round;
     /* L_i of this peer, relative to |x| (top of this file). The models of two neighbours i and j
      * are at most (L_i + L_j) / 2 apart. now: value in round `round`. before: value in the round
-     * before it. The bound uses the larger of the two, because with momentum models may move past
-     * each other. */
+     * before it. The bound uses the larger of the two, because models that move with momentum may
+     * pass each other. */
     double now, before;
 };
 

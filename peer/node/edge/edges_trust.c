@@ -56,8 +56,8 @@ bool edges_proven(const struct edges *es, const struct neighbour *b)
 
 /* Returns whether b claims to have trained for more than 5/4 of this peer's rounds. The outlier
  * filter measures distances in units of this peer's own distance from the initial model, so it
- * cannot judge a neighbour that trained for longer. The claim may be false. It therefore decides
- * only which message is printed and whether the closure is counted. */
+ * cannot judge a neighbour that trained for longer. The claim may be false. Therefore it decides
+ * only which message is printed when the edge is closed, and whether the statistics count this. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;

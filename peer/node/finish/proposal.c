@@ -1,5 +1,5 @@
-/* peer/node/finish/proposal.c -- encodes, checks and searches proposals of the finish protocol, and
- * computes the consensus distance. */
+/* peer/node/finish/proposal.c -- encodes and decodes proposals of the finish protocol, finds members
+ * in them, and computes the consensus distance. */
 #include "peer/node/finish/proposal.h"
 
 #include <assert.h>

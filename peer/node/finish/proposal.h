@@ -49,9 +49,9 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
-/* Decodes a proposal. Returns false if the bytes are not a proposal: wrong length, a negative
- * number or NaN, no ballot, an unknown status, unsorted members, or members without any
- * FINISH_WITHIN. *p is then undefined. */
+/* Decodes a proposal. Returns false, and *p is undefined, if the bytes are not a proposal: the length
+ * is wrong, a number is negative or NaN, the number of the ballot is 0, a status is unknown, the
+ * members are not sorted, or there are members and none of them is FINISH_WITHIN. */
 bool finish_decode(struct finish_proposal *p, struct bytes b);
 
 #endif

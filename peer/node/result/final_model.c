@@ -12,7 +12,8 @@
 struct final_model
 {
     enum final_model_state state;
-    /* Wait after the next failed write, in microseconds. 0: no write has failed. */
+    /* Delay of the retry that follows the next failed write, in microseconds. Doubles with each
+     * failure, up to FINAL_MODEL_RETRY_MAX_US. 0: no write has failed yet. */
     int64_t wait_us;
     int64_t since_us; /* Node time of the first failed write. Valid if wait_us > 0. */
     int64_t retry_us; /* Node time of the next write. 0: no write is planned. */

@@ -79,9 +79,9 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
     c->watched = true;
 }
 
-/* Stops monitoring all members except suspects that this peer has accused, and returns the number
- * of these suspects. A suspect may no longer be a successor on the monitor rings, but is monitored
- * until it is dead or alive again. */
+/* Stops monitoring all members except the suspects that this peer has accused, and returns the
+ * number of these suspects. Such a suspect is monitored until it is dead or alive again, even if it
+ * is not a successor on the monitor rings any more. */
 static uint32_t keep_suspects(struct sessions *s)
 {
     uint32_t n = 0;

@@ -49,9 +49,9 @@ struct divergence
     /* Number of losses in a row, up to the newest one, that were far too large. */
     uint64_t n_clear;
     double xi_half; /* Largest drift Xi in the third quarter of training. NaN: not known. */
-    /* Largest relative drift in the last tenth of training. Only figures count whose absolute drift
-     * Xi is above three times xi_half, the largest Xi in the third quarter. INFINITY: the length of
-     * the mean model is not known. NaN: there is no such figure. */
+    /* Largest relative drift in the last tenth of training. A figure whose absolute drift Xi is not
+     * above 3 * xi_half is ignored. INFINITY: for a figure that counts, the length of the mean model
+     * was not known. NaN: no figure counted. */
     double drift;
     uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
 };

@@ -109,12 +109,13 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 /* Called when an attempt of the finish protocol was aborted and attempt number `attempt` begins.
  * The consensus phase continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
-/* Called when a certificate was decided that does not cover the final model of this peer. The
- * consensus phase continues, in which this peer fetches a model that the certificate covers. */
+/* Called when the decided certificate does not cover the final model of this peer. The peer stays in
+ * the consensus phase, or returns to it, and fetches a model that the certificate covers. */
 void phases_uncovered(struct phases *ph);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
-/* Called when the running job takes long and reports that it makes progress. */
+/* Called when a long job reports progress. The time after which the worker counts as hung is then
+ * measured from this report. */
 void phases_sign(struct phases *ph);
 
 /* Called when this peer has taken back the final model of an earlier process, and the counters of a

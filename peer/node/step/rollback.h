@@ -1,14 +1,16 @@
-/* peer/node/step/rollback.h -- returns to the last good model, once, if training diverges.
+/* peer/node/step/rollback.h -- returns to the last good model if training diverges.
  *
  * The caller calls two functions in each round:
  *
- *   - rollback_mark() is called before the local steps. If the last copy is 64 rounds old, it
- *     copies the model and the trainer's state.
+ *   - rollback_mark() is called before the local steps. It copies the model and the trainer's
+ *     state if there is no copy yet, or if the last copy is at least 64 rounds old and the model is
+ *     good: its loss is low, and it is not far from the last copy.
  *   - rollback_look() is called after the local steps, before anything is encoded. It checks
  *     whether training diverged. If so, it restores the last copy, so that no neighbour receives
  *     the bad model.
  *
- * After the first rollback training continues. After the second one the run is over (job.c).
+ * After the first rollback training continues. A second divergence restores the copy again, and
+ * ends the run (job.c).
  *
  * Training has diverged if one of these holds:
  *
@@ -17,7 +19,7 @@
  *     batch has such a loss while training works.
  *   - The model is more than 32 times as far from the last copy as after any earlier round, and its
  *     distance is more than 32 times the length of the copy. In addition, the loss of 64 held-out
- *     samples is as high as in the previous rule. This rule catches the first step of a learning
+ *     samples is above the limit of the previous rule. This rule catches the first step of a learning
  *     rate that is far too large.
  *
  * A slower divergence is detected at the end of training (divergence.h). Replicas are not rolled
