@@ -20,7 +20,8 @@
  *   violation  no end receives a delta that edge_check() would call a violation
  *   answers    the number of EDGE messages is bounded (MAX_NONCE)
  *   progress   a state without a next step has both ends at ROUNDS exchanges of one epoch
- * Each mutation MUT_* breaks one rule and must violate one of them (tests/model/run).
+ * Each mutation MUT_* breaks one rule. README.md lists the mutations that violate no property, and those that need larger
+ * limits. Each other mutation must violate one of the properties (tests/model/run).
  */
 #ifndef ROUNDS
 #define ROUNDS 2
