@@ -14,7 +14,7 @@
  *
  * A proposal travels one hop in at most two rounds, and the diameter of the graph is at most 2
  * reach hops. All peers therefore know the proposal at least 2 reach rounds before any of them
- * reaches it.
+ * reaches the proposed step counter.
  *
  * Each peer keeps two checkpoints on disk, and a new one replaces the older of them. No two peers
  * may be left without a common checkpoint. Therefore, while the last checkpoint is not on disk yet,
@@ -36,10 +36,10 @@
 
 struct checkpoint;
 
-/* The last announcement of a checkpoint by a neighbour that this peer accepted. A neighbour may
- * announce one new checkpoint in each half of the --checkpoint interval, so a liar causes few
- * useless checkpoints. A neighbour may also replace its pending announcement by one of an earlier
- * step counter: it may have heard an earlier proposal of another peer in the meantime. */
+/* The last announcement of a checkpoint that this peer accepted from one neighbour. A neighbour may
+ * announce a new checkpoint once in half the --checkpoint interval, so false announcements cause
+ * few useless checkpoints. A neighbour may also replace its pending announcement by one of an
+ * earlier step counter: it may have heard an earlier proposal of another peer in the meantime. */
 struct checkpoint_word
 {
     uint64_t due; /* Step counter of the next checkpoint, as announced. 0: none was announced. */
@@ -71,10 +71,10 @@ void checkpoint_start(struct checkpoint *c);
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
-/* Handles the step counters at which neighbours have announced that they write their next
- * checkpoint. heard_due: the earliest step counter that checkpoint_word() has accepted; 0: none.
- * heard_any: the earliest of all announced step counters, used instead if this peer was asked to
- * stop; 0: none. */
+/* Adopts the next checkpoint that neighbours have announced, if none is agreed yet or the announced
+ * one is earlier. heard_due: the earliest step counter that checkpoint_word() has accepted; 0:
+ * none. heard_any: the earliest of all announced step counters, used instead if this peer was asked
+ * to stop; 0: none. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v);
 
@@ -85,8 +85,8 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
 /* Makes the next checkpoint due as soon as possible, because this peer was asked to stop. The age
  * of the last checkpoint does not matter. */
 void checkpoint_ask(struct checkpoint *c);
-/* Withdraws the request of checkpoint_ask() and the agreed checkpoint, because not all members
- * would have it. */
+/* Withdraws the request of checkpoint_ask() and the agreed checkpoint. Called if not all members
+ * would have the agreed checkpoint. */
 void checkpoint_cancel(struct checkpoint *c);
 
 /* Records that a checkpoint of step counter `beat` is taken now. This is the agreed checkpoint, or

@@ -150,9 +150,9 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Called when no session can be asked. The run is given up after INITIAL_ABANDON_US if this peer
- * has sessions, but none with a member that has the initial model, or if no other member is alive.
- * A live member without a session may still be reached later. */
+/* Called when no session can be asked. Returns INITIAL_NOWHERE after INITIAL_ABANDON_US if this
+ * peer has sessions, but none with a member that has the initial model, or if no other member is
+ * alive. Else returns INITIAL_WAITS: a live member without a session may still be reached later. */
 static enum initial_said nobody(struct initial *in)
 {
     bool any = false;

@@ -53,9 +53,9 @@ const char *initial_take(struct initial *in, const struct link *l, const struct 
  * other members. */
 bool initial_alone(const struct initial *in);
 
-/* Called in a run with an initial model that the users' programs supply. Returns the session of a
- * member that lacks this model or has no run yet. The first round must wait for such a member, up
- * to --quorum-timeout after the session began. NULL: no member lacks the model. */
+/* Returns the session of a member that lacks the run's initial model or has no run yet. The first
+ * round must wait for this member, up to --quorum-timeout after the session began. NULL: there is
+ * no such member, or the users' programs do not supply the initial model of this run. */
 const struct link *initial_awaited(const struct initial *in);
 
 #endif

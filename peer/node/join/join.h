@@ -35,7 +35,8 @@ enum initial_said {
 struct join_fetched
 {
     const float *model; /* The fetched model, in the format of mixing_take_model(). */
-    /* Lower median of the rounds that the sources reported last. 0: no piece was requested from any
+    /* Round of the model: lower median of the rounds that the sources reported last. join_fetched()
+     * returns it after round_quorum_joined() has limited it. 0: no piece was requested from any
      * source. */
     uint64_t round;
     size_t n_givers; /* Number of sources that sent at least one piece. */
@@ -50,18 +51,19 @@ struct join_fetched
 struct join *join_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *j after join_again(). NULL is allowed. */
 void join_close(struct join *j);
-/* Starts the time limits of the waits for the bootstrap list and for members that resume from
- * checkpoints. */
+/* Starts the two time limits of join_update(): for the answer of the bootstrap list, and for
+ * members that resume from checkpoints. */
 void join_start(struct join *j);
 
 /* Discards this peer's model and all transfers. Called if the peer takes another run, or if its
  * model is too old for the round that the run has reached. */
 void join_again(struct join *j);
 
-/* Continues to obtain a model. Called while the peer has none. Returns true if a fetched model has
- * just become this peer's model. If the peer begins with the run's initial model instead, returns
- * false, and join_has_model() is true. certificate: if not NULL, and there is a session with a
- * member that it covers, the model is fetched only from such members. */
+/* Continues to obtain a model. Called while the peer has none, or to replace its model by one that
+ * a certificate covers. Returns true if a fetched model has just become this peer's model. If the
+ * peer begins with the run's initial model instead, returns false, and join_has_model() is true.
+ * certificate: if not NULL, and there is a session with a member that it covers, the model is
+ * fetched only from such members. */
 bool join_update(struct join *j, const struct finish_proposal *certificate);
 
 /* Returns whether this peer has a session with a member whose model the certificate covers. */
@@ -82,12 +84,13 @@ const struct link *join_awaits(const struct join *j);
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
 /* Returns whether a live member has resumed from a checkpoint, so that a peer without a checkpoint
- * must not begin the run from round 0. Always false once --quorum-timeout, RESUME_US and
- * SCHEDULE_OPENING_US have passed one after the other since join_start(). */
+ * must not begin the run from round 0. Always false when the sum of --quorum-timeout, RESUME_US and
+ * SCHEDULE_OPENING_US has passed since join_start(). */
 bool join_others_resume(const struct join *j);
 
 /* Returns the session of the member that has reached the highest round of this run. A round that
- * most members contradict is ignored (round_quorum.c). NULL: no member has begun the run. */
+ * most members contradict is ignored (round_quorum.c). NULL: no connected member has begun the
+ * run. */
 const struct link *join_donor(const struct join *j);
 
 /* Records that this peer has the model of its own checkpoint. No transfer may be under way. */

@@ -211,7 +211,7 @@ const struct link *model_server_sent(struct model_server *o, uint32_t number)
 bool model_server_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
-    *at_window = true; /* Until the loop finds another request. */
+    *at_window = true; /* Becomes false if a request of another kind is found. */
     for (size_t i = 0; i < sessions_slots(o->sessions) && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
@@ -228,8 +228,8 @@ bool model_server_due(const struct model_server *o, uint64_t round, bool mixed, 
 
 /* ---- answers ---- */
 
-/* Returns an empty buffer, which is released in the next step. NULL: MODEL_SERVER_HELD buffers are in
- * use, or memory is not available. */
+/* Returns an empty buffer, which is released in the next step. NULL: MODEL_SERVER_HELD buffers are
+ * in use, or memory is not available. */
 static struct packet *take_buffer(struct model_server *o, struct packet_pool *pool)
 {
     struct packet *out = o->n_held_pieces < MODEL_SERVER_HELD ? packet_get(pool) : NULL;
@@ -371,8 +371,8 @@ static struct packet *copy_model(struct model_server *o, bool needed)
     return now;
 }
 
-/* If requests for pieces are pending and no copy exists, copies the current model, which is of round
- * `round`. Answers these requests. */
+/* If requests for pieces are pending and no copy exists, copies the current model, which is of
+ * round `round`. Then answers the pending requests for pieces. */
 static void copy_pieces(struct model_server *o, uint64_t round)
 {
     struct packet *now = copy_model(o, waits_for_copy(o));

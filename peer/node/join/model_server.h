@@ -55,8 +55,9 @@ void model_server_take(struct model_server *o, const struct link *l,
                        const struct wire_model_req *m);
 
 /* Stores a request for a piece, or for the sketches of all pieces. round: round that this peer has
- * reached. If the request needs a later round than that of the copy, the copy is dropped. Returns
- * false if the piece does not exist, if no run is ready, or if the session is an observer's. */
+ * reached. Drops the copy for pieces if both the requested round and `round` are later than the
+ * round of the copy. Returns false if the piece does not exist, if no run is ready, or if the
+ * session is an observer's. */
 bool model_server_take_piece(struct model_server *o, const struct link *l,
                              const struct wire_model_req *m, uint64_t round);
 
@@ -75,24 +76,27 @@ void model_server_serve_pieces(struct model_server *o);
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
 /* Returns whether a copy of the model at round `round` would answer a pending request. `mixed`: the
- * mixing of this round is already in the model. Sets *at_window to true if all requests that it
- * would answer are for the start of a drift window (a measurement of the consensus distance). */
+ * mixing of this round is already in the model. Sets *at_window to true if the copy would answer
+ * only requests for the start of a drift window (a measurement of the consensus distance). */
 bool model_server_due(const struct model_server *o, uint64_t round, bool mixed, bool *at_window);
 
-/* Sends `model`, a copy of the model before the local steps of round `round`, to all sessions that
- * requested this round or an earlier one. Observers get no answer before this round is mixed
- * (`mixed`): they compare models of several peers, which must all be taken after the mixing. If a drift window (a measurement of the consensus distance) has just begun, also
- * answers the requests for its start. Takes ownership of the caller's reference to `model`. */
+/* Takes ownership of the caller's reference to `model`, a copy of the model before the local steps
+ * of round `round`. Answers all requests for pieces, and all other requests for this round or an
+ * earlier one. If a drift window (a measurement of the consensus distance) has just begun, also
+ * answers the requests for its start. `mixed`: the mixing of this round is already in the model. If
+ * not, observers get no answer: they compare models of several peers, which must all be taken after
+ * the mixing. */
 void model_server_serve(struct model_server *o, struct packet *model, uint64_t round, bool mixed);
 
-/* Copies the current model and answers all requests that this copy can answer, as
- * model_server_serve(). No job may be running. */
+/* Copies the current model, and answers all requests that this copy can answer, as
+ * model_server_serve() does. No job may be running. */
 void model_server_serve_idle(struct model_server *o, uint64_t round, bool mixed);
 
-/* Answers the pending requests for pieces, and sends a copy of the current model, which is of round
- * `round`, to session l. Sends no such copy if the session has no pending request for it, has an
- * answer in its send queue, or requested a later round. If `any_round` is true, a request for a
- * later round is answered, too. `mixed`: see model_server_serve(). No job may be running. */
+/* Answers the pending requests for pieces of all sessions. Then answers the pending request of
+ * session l for a whole model or for layer sketches, from a copy of the current model, which is of
+ * round `round`. This request stays pending if an answer is in the send queue of the session. It
+ * also stays pending if it is for a later round than `round`, unless `any_round` is true. `mixed`:
+ * see model_server_serve(). No job may be running. */
 void model_server_serve_now(struct model_server *o, const struct link *l, uint64_t round,
                             bool mixed, bool any_round);
 

@@ -89,8 +89,8 @@ struct state_transfer
      * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
      * state_transfer_update() has returned true. */
     double apart;
-    /* begun_us: node time at which the fetch began. asked_us: node time at which the present
-     * sketches were first requested. In microseconds. */
+    /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with the
+     * key `key` were first requested. In microseconds. */
     int64_t begun_us, asked_us;
     struct
     {
@@ -321,7 +321,7 @@ void state_transfer_seek(struct state_transfer *f)
         sessions_call(f->sessions, f->wanted[i], f->begun_us - DIAL_YIELD_US);
 }
 
-/* Returns whether another member is alive that is not a source yet. */
+/* Returns whether another live member is not a source yet. */
 static bool others_left(const struct state_transfer *f)
 {
     for (size_t i = 0; i < members_count(f->env->members); i++) {
@@ -369,11 +369,10 @@ static void ask_the_silent(struct state_transfer *f)
 
 /* ---- questions ---- */
 
-/* Returns the least round of the model that this peer requests from source k: four fifths of the
- * round in the last MODEL of the source or, before that, of the round that its session reports. The
- * outlier filter can compare two models if one has done at most 5/4 as many rounds as the other
- * (gossip/exchange/outlier_filter.h). With a model that is still close to the initial model, it
- * would refuse the deltas of all members. */
+/* Returns the earliest acceptable round of a model that is requested from source k: four fifths of
+ * the round that the source reported last. The outlier filter can compare two models if one has
+ * done at most 5/4 as many rounds as the other (gossip/exchange/outlier_filter.h). A peer with a
+ * model that is still close to the initial model would refuse the deltas of all members. */
 static uint64_t least_round(const struct state_transfer *f, size_t k)
 {
     uint64_t round = f->source[k].round;
@@ -492,7 +491,7 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
  * not finite is replaced by the initial model's piece and stays missing. */
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
-    /* was_asked() accepts answers to requests of this fetch only. */
+    /* The message answers a request of this fetch (was_asked()), so the piece exists. */
     assert(m->piece < f->n_pieces);
     const struct mixing *mixing = &f->workshop->mixing;
     size_t n, at = run_context_piece_at(f->workshop, m->piece, &n);
@@ -722,8 +721,8 @@ bool state_transfer_update(struct state_transfer *f, const struct finish_proposa
     return answered(f) && judge(f);
 }
 
-/* Returns the round that source s has reached: that of its last MODEL or, if it is later, the round
- * that the source's session reports. The source may have continued to train while other pieces
+/* Returns the round that source s has reached: the larger one of the round in its last MODEL and
+ * the round that its session reports. The source may have continued to train while other pieces
  * arrived. */
 static uint64_t round_now(const struct state_transfer *f, const struct state_transfer_source *s)
 {

@@ -59,8 +59,8 @@ void state_transfer_close(struct state_transfer *f);
 /* Discards the fetched pieces and frees their memory. A new fetch may be started afterwards. */
 void state_transfer_drop(struct state_transfer *f);
 
-/* Calls up to STATE_TRANSFER_SOURCES - 1 live members that have no session with this peer. These
- * sessions are wanted until state_transfer_drop(). */
+/* Dials up to STATE_TRANSFER_SOURCES - 1 live members that have no session with this peer. These
+ * members stay wanted contacts (sessions_want()) until state_transfer_drop(). */
 void state_transfer_seek(struct state_transfer *f);
 
 /* Returns whether the member of this session can be a source: it has begun this run. With a

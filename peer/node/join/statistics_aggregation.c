@@ -17,7 +17,7 @@ enum {
     NAMES = 120 /* Size of a list of names in bytes, with the NUL. */
 };
 
-/* Value of `from` that no link has. */
+/* Value of member_statistics.from for this peer's own statistics. No link has this number. */
 #define OURS UINT32_MAX
 
 /* The column statistics that one process of one member has sent. */
@@ -28,9 +28,10 @@ struct member_statistics
     /* True: the member is configured to create the run from the column statistics of all
      * members. */
     bool founds;
-    bool differs;    /* True: this peer's columns would not match a run that the member creates. */
-    bool lacks;      /* True: the member's columns would not match a run that this peer creates. */
-    uint64_t labels; /* Label names of the member (struct node_pool). */
+    bool differs; /* True: this peer's columns would not match a run that the member creates. */
+    bool lacks;   /* True: the member's columns would not match a run that this peer creates. */
+    /* Number that identifies the set of the member's label names (node_pool.labels()). */
+    uint64_t labels;
     uint64_t serial; /* Serial number of these statistics in order of arrival, from 1. */
     /* Number of the link over which the statistics arrived. OURS: they are this peer's own. */
     uint32_t from;
@@ -58,8 +59,7 @@ struct statistics_aggregation
      * tried. tell_us: node time of the next message about what this peer waits for. */
     int64_t look_us, tell_us;
     bool gathers; /* True: a live member is configured to create the run from the statistics. */
-    /* True: the warning that a member's data have other columns than this peer's has been
-     * printed. */
+    /* True: this peer has warned that the data of a member have other columns than its own. */
     bool left_out;
 };
 
@@ -278,8 +278,8 @@ static size_t n_alike(const struct gathering *g, const struct member_statistics 
     return n;
 }
 
-/* Chooses the creator. A file without some label names is then not the one that decides, unless most
- * members lack these names. O(members^2). */
+/* Chooses the creator (statistics_aggregation.h). A member whose file lacks some label names is
+ * thus not chosen, unless its set of label names is the most frequent one. O(members^2). */
 static void choose_founder(struct gathering *g)
 {
     size_t most = 0;

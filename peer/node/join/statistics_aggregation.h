@@ -4,9 +4,13 @@
  * If each peer has data files of its own, inputs must be scaled by the statistics of all files. A
  * peer therefore does not create the run from its own file. Each peer signs the statistics of its
  * data (struct node_pool in node.h) and sends them in a MOMENTS message. Peers without a run
- * forward each member's statistics once over each session. The *creator* of the run is a member that
- * is configured to create one: a member with the label names that most members have, at a tie with
- * more label names, and of these members the first one in the order of the member table.
+ * forward each member's statistics once over each session. The *creator* of the run is chosen as
+ * follows:
+ *
+ *   1. Only members that are configured to create a run are considered.
+ *   2. Of these, the ones whose set of label names is the most frequent set of all members.
+ *   3. Of these, the ones with the most label names.
+ *   4. Of these, the first one in the order of the member table.
  *
  *   MOMENTS --check signature and content--> stored --forwarded--> all peers without a run
  *                                              |
@@ -34,8 +38,9 @@ struct statistics_aggregation *statistics_aggregation_open(struct env *env, stru
 /* Frees *p. NULL is allowed. */
 void statistics_aggregation_close(struct statistics_aggregation *p);
 
-/* Called at the start: signs and stores this peer's own statistics. Returns true if this peer must
- * create the run from combined statistics, not from config.run. */
+/* Signs and stores this peer's own statistics, if it has any. Called once, at the start. Returns
+ * true if this peer is configured to create the run from combined statistics. This peer must then
+ * not use config.run. */
 bool statistics_aggregation_start(struct statistics_aggregation *p);
 
 /* Handles a MOMENTS message. To be called only while there is no run. */

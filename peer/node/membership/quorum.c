@@ -29,10 +29,11 @@ struct quorum
     uint32_t n, cap;
     bool begun;        /* True: training has begun. */
     uint64_t followed; /* Version of the member table at the last quorum_follow(). */
-    /* State and counts, except that the number of initial members is n. */
+    /* State and counts for quorum_status(), except n_initial, which is unused here: the number of
+     * initial members is quorum.n. */
     struct quorum_status now;
-    /* The versions of the member table, and the state of the quorum, for which the members were
-     * counted. */
+    /* Versions of the member table (members_changes(), members_view()) and state of the quorum at
+     * the last count of the members. */
     struct
     {
         uint64_t changes, view;
@@ -55,7 +56,7 @@ void quorum_close(struct quorum *q)
     free(q);
 }
 
-/* Returns whether a member counts as present. A member with a final model counts even if it is
+/* Returns whether a member counts as present. A member that has ended its run counts even if it is
  * dead, because it has completed the run. */
 static bool lives(const struct member *m)
 {
@@ -277,10 +278,10 @@ static void count(struct quorum *q, const struct members *m)
     q->now.n_live = count_live(q, m);
 }
 
-/* Sets the time at which the current state began. If the state was THERE (enough members) only for
- * a short time, the time spent in HELD (too few) before it counts for --quorum-timeout, too.
- * Otherwise a member that returns briefly again and again could stop the training of all others
- * without a time limit. */
+/* Sets the time at which the current state began. If the state was THERE (enough members) for less
+ * than QUORUM_STABLE_US between two periods in the state HELD (too few), both periods count for
+ * --quorum-timeout. Otherwise a member that returns briefly again and again could stop the training
+ * of all others without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->now.since_us < QUORUM_STABLE_US;

@@ -6,9 +6,9 @@
  * the run is in its first rounds (at most the hops to the farthest member, plus 2). (3) The peer
  * joins before the end of training, and --min-peers is 1: the user has not said how many peers
  * there are. A peer begins to train when it knows --min-peers initial members, or when a member has
- * begun. The signed record of an initial member (struct record) says that it is one, also after a
- * restart. The new process learns this from its checkpoint or from other members. All peers,
- * including those that joined later, thus count the same voters:
+ * begun. The signed record of an initial member (struct record) marks the member as one. After
+ * a restart the new process of the member learns this from its checkpoint or from other members.
+ * All peers, including those that joined later, thus count the same voters:
  *
  *   - An initial member that is present or dead counts as a voter, also after the table has dropped
  *     it.
@@ -36,8 +36,9 @@
  *   RESIGNED   trains again, although there are too few members
  *
  * If two or more members are suspect, they count as absent immediately. A peer that is cut off, or
- * whose cluster has died, therefore stops its local steps after about three seconds. A single
- * suspect counts as present until it is dead.
+ * whose cluster has died, therefore stops its local steps after about three seconds. In the state
+ * THERE a single suspect counts as present until it is dead. In the other states no suspect counts
+ * as present.
  *
  * If the network splits into two equal halves and --quorum is 0.5, both halves have the quorum and
  * continue. Only one of them can end with success (verdict.h).
@@ -125,9 +126,9 @@ bool member_counts_some(const struct env *v, enum record_state state);
 /* Returns whether another member has ended its run, with or without a stored model. In a run that
  * ends with a certificate, a dead member does not count. */
 bool member_counts_ended(const struct env *v);
-/* Returns whether there is another member that is alive, has not ended its run, and has a worker
- * that is not stalled. Such a member will either report the end of its run or die. If the member
- * has restarted, it needs a model from another member. */
+/* Returns whether another member is alive, has not ended its run, and has a worker that is not
+ * stalled. This member will report the end of its run or die. If the member has restarted, it needs
+ * a model from another member. */
 bool member_counts_end(const struct env *v);
 /* Returns whether another member is alive or suspect, and has not ended its run. */
 bool member_counts_there(const struct env *v);

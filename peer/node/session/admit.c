@@ -13,15 +13,16 @@
  *   - Otherwise: admitted.
  *
  * The expiry of a certificate is therefore checked only when its owner contacts a member for the
- * first time. After that members forward the record, and its receivers do not check the expiry.
+ * first time. Later, members forward the record, and its receivers do not check the expiry.
  *
  * A process that is not admitted gets the message REFUSED, and its session ends. Its record is
  * dropped, also if another member has forwarded it. A new list is applied at once to all members
  * and sessions.
  *
- * Names must be unique. A peer is refused if its name belongs to a member with a session
- * (admit_name()). Two peers with the same name may join at different members. If both are then in
- * the member table, the one that started later is refused (admit_one_of_two()).
+ * Names must be unique. A peer is refused if this peer, or a member with a session, has the same
+ * name and started earlier (admit_name()). Two peers with the same name may join at different
+ * members. If both are then in the member table, the one that started later is refused
+ * (admit_one_of_two()).
  *
  * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
  * alone.
@@ -55,8 +56,8 @@ static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
     return a->n > 0 && bsearch(id, a->id, a->n, sizeof *a->id, compare) != NULL;
 }
 
-/* Returns whether the identity needs no certificate: it is on the allow-list, or is this peer's
- * own. */
+/* Returns whether the identity needs no certificate: there is no allow-list, or the identity is on
+ * the allow-list or is this peer's own. */
 static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     const struct admit *a = &s->admit;
@@ -76,8 +77,8 @@ static bool sound(const struct sessions *s, const struct record *r)
     return crypto->verify(crypto->self, c->key, msg, n, c->presented);
 }
 
-/* Returns whether the table has a record of this member with the same certificate, which was
- * therefore verified before. */
+/* Returns whether the member table has a record of this member with the same certificate as r, and
+ * the member is not refused. The certificate was then verified before. */
 static bool is_known(const struct sessions *s, const struct record *r)
 {
     const struct member *m = members_find(s->env->members, r->id);

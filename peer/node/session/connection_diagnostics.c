@@ -11,10 +11,10 @@
  *   - If other peers refuse this peer: all failures, except sessions that a peer ends at once. The
  *     refusing peer has sent the reason, which was printed (admit.c).
  *
- * A wrong key or program is printed after two consecutive failures, because a correct peer also
- * closes the connection if it is ending or has no free session. The failures that only a peer
- * without a session prints are printed after 3 s without a session, or after 30 s if this peer had
- * one before.
+ * A warning about a wrong key or program is printed after two consecutive failures, because a
+ * correct peer also closes the connection if it is ending or has no free session. A warning about
+ * another protocol version is printed after the first failure. All other warnings are printed when
+ * this peer has had no session for 3 s, or for 30 s if it had a session before.
  *
  * If the bootstrap list contains only addresses of this peer, a message says so once. No decision
  * of the protocol depends on this module.
@@ -108,8 +108,9 @@ static void failure_check(const struct seed_failure *e, int64_t now_us)
 static void note_failure(struct sessions *s, struct seed *d, enum node_why why)
 {
     struct seed_failure *e = &d->failure;
-    /* A name may have several addresses, such as ::1 and 127.0.0.1 of localhost. A hearsay peer or
-     * another program answers at one of them, so failures of the others are not the cause. */
+    /* The name has several addresses, such as ::1 and 127.0.0.1 of localhost, and a hearsay peer or
+     * another program has answered at one of them. Failures at the other addresses are then not the
+     * cause, so they are ignored. */
     if (e->n > 0 && d->n > 1 && is_wrong(e->why) && !is_wrong(why))
         return;
     if (e->n == 0 || e->why != why)

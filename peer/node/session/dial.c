@@ -91,15 +91,16 @@ bool dial_announces(const struct sessions *s, const char *address)
  * the other end of session l, calls alive. Tombstones reject the record until a session proves that
  * the member is alive. There are two cases:
  *
- *   - This peer was cut off for longer than --member-ttl, and the member is alive. Edges and failure
- *     detector dial only members in the table, so the dial is made here.
+ *   - This peer was cut off for longer than --member-ttl, and the member is alive. The edges and
+ *     the failure detector dial only members in the table, so the dial is made here.
  *   - The sender was paused or cut off, and did not learn that the member died. No monitor of the
  *     member is left that could accuse it, so this peer does. A member that is alive refutes the
  *     accusation. */
 void dial_dropped(struct sessions *s, const struct link *l, const struct record *r)
 {
     uint32_t tag;
-    /* env_batch() may still hold the message that contains r. */
+    /* The accusation is not stored in env_batch(), which may still hold the message that contains
+     * r. */
     struct accusation a;
     if (!quota_left(&s->dropped, DROPPED_MAX, DIAL_DROPPED_US, s->env->now_us)
         || !members_rejected(s->env->members, r))

@@ -5,8 +5,8 @@
  *
  *   - The whole member table is sent to a new session after HELLO, and to a random session every
  *     ANTI_ENTROPY_US (10 s), at most SESSIONS_PIECE records per tick.
- *   - Changes of the table are sent to all sessions after each step, at most SESSIONS_NEWS per
- *     tick. Records that the other end already knows are left out.
+ *   - Changes of the table are sent to all sessions after each step, on average at most
+ *     SESSIONS_NEWS per tick. Records that the other end already knows are left out.
  *
  * The member table tracks which records the other end of each session knows (members_listener()).
  */

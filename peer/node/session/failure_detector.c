@@ -13,7 +13,7 @@
  *     spared.
  *   - spared: there is no new accusation for 5 s, 10 s, ... 60 s. Then the member is probed.
  *
- * In each state, a session with the member that is not silent leads back to `heard`.
+ * In each state, a session that is not silent leads back to `heard`.
  *
  * Two rules differ from this list:
  *
@@ -94,9 +94,9 @@ static uint32_t keep_suspects(struct sessions *s)
     return n;
 }
 
-/* Chooses the members to monitor: one more live successor per ring for each suspect that this peer
- * has accused. If most members fail together, the few survivors thus find all failed members in few
- * steps. */
+/* Chooses the members to monitor: on each ring, the successors up to the first live one, and one
+ * more live successor for each suspect that this peer has accused. If most members fail together,
+ * the few survivors thus find all failed members in few steps. */
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;

@@ -34,7 +34,7 @@ bool quota_left(struct quota *q, uint32_t most, int64_t per_us, int64_t now_us);
 
 enum { RECENT_MAX = 32 /* Largest capacity of a list of recent cases. */ };
 
-/* The latest cases of something that concerns a peer, for example of a warning about it. */
+/* The latest cases of an event that concerns one peer, for example a warning about the peer. */
 struct recent
 {
     struct recent_case
@@ -48,8 +48,9 @@ struct recent
     uint32_t n;
 };
 
-/* Returns whether the case is remembered. If not, adds it until until_us. The list has a capacity
- * of `cap` cases, and a new case replaces the oldest one. O(cap). */
+/* Returns whether the case is remembered already. If not, adds the case, which is remembered until
+ * until_us. The list has a capacity of `cap` cases, and a new case replaces the oldest one.
+ * O(cap). */
 bool recent_add(struct recent *r, uint32_t cap, const uint8_t id[WIRE_ID_BYTES], uint64_t what,
                 int64_t until_us, int64_t now_us);
 

@@ -10,15 +10,17 @@
  *   - With 2 or more sessions: the largest step counter that more than half of the members with a
  *     session reach. The count of each member is extrapolated by the member's speed since its last
  *     message. Members that have finished do not count, because their step counters no longer grow.
- *   - With 1 session and 1 open edge: the largest step counter that the neighbour can have reached
- *     during the longest silence between both, at FASTER times this peer's own speed.
+ *   - With 1 open edge and at most 1 session: the largest step counter that the neighbour can have
+ *     reached since it was last within the lead of lock step (schedule_lead()), at FASTER times
+ *     this peer's own speed.
  *
  * If several cases apply, the largest of their step counters is believed. If a neighbour claims
- * more, round_quorum_look() replaces its claim before the schedule sees it. The new value is the
- * believed step counter or, if that is within the lead of lock step (schedule_lead()), this peer's
- * own. This peer then neither waits for the neighbour nor skips to its step counter. False claims
- * of fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off
- * from the run still catch up with it, because they hear most of the other peers.
+ * more, and its claim is ahead of this peer by more than the lead, round_quorum_look() replaces the
+ * claim before the schedule sees it. The new value is the believed step counter if this is ahead by
+ * more than the lead, too. Else the new value is this peer's own step counter, so that this peer
+ * neither waits for the neighbour nor skips to its claim. False claims of fewer than half of the
+ * neighbours and sessions thus have no effect. Peers that were cut off from the run still catch up
+ * with it, because they hear most of the other peers.
  *
  * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
  * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
@@ -26,8 +28,9 @@
  * neighbours, are behind by more than the lead. A minority of false claims cannot make it wait in
  * this way.
  *
- * A peer that has done no round joins at the round that most of the members that have begun have
- * reached. If there is only one such member, its claim is used.
+ * A joining peer believes the round of the model that it has fetched. If this round is more than
+ * LEAD rounds ahead of the round that most members have reached, the peer joins at the round of
+ * most members instead. If only one member has begun the run, its claim is used.
  */
 #include "peer/node/session/sessions_state.h"
 

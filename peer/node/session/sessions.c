@@ -295,8 +295,8 @@ void sessions_start(struct sessions *s)
     dial_start(s);
 }
 
-/* Unless addresses were configured: announces `host`, this end's address of a connection, with this
- * peer's listening port as an address of this peer. */
+/* Announces one more address of this peer: `host` with this peer's listening port. `host`: address
+ * of this end of a connection, or NULL. Does nothing if the user has configured addresses. */
 static void learn_address(struct env *v, const char *host)
 {
     char address[WIRE_ADDRESS_MAX + 1];
@@ -308,9 +308,10 @@ static void learn_address(struct env *v, const char *host)
     (void)members_add_address(v->members, address);
 }
 
-/* Returns whether a new session with peer `id` is not needed, because an earlier session that this
- * peer dialled to `id` is not silent. Only the handshake shows that two addresses lead to the same
- * peer. The new session is closed before a HELLO, so the other end keeps the earlier one. */
+/* Returns whether this peer has dialled an earlier session with peer `id` that is not silent, so
+ * that a new session with the peer is not needed. Two addresses may lead to the same peer, which
+ * only the handshake shows. The new session is closed before a HELLO, so the other end keeps the
+ * earlier one. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -423,8 +424,8 @@ void sessions_uncertified(struct sessions *s, const struct link *l)
  *   - Another process, whose incarnation is below the known one: the older session is kept.
  *   - Another process otherwise: the new session is kept.
  *
- * A process that dials a second time has lost its first session, even if this peer has not noticed
- * that (sessions_up()). */
+ * The reason for the third rule: a process that dials a second time has lost its first session
+ * (superfluous()), even if this peer has not noticed the loss. */
 static bool is_duplicate(struct sessions *s, const struct link *l, const struct record *r)
 {
     const struct link *old = sessions_to(s, l->id);
@@ -456,8 +457,9 @@ void sessions_run_fixed(struct sessions *s)
             say_hello(s, &s->links[i]);
 }
 
-/* Called when this peer has taken the run of session `l`. The flags same_run of other sessions
- * refer to the run that this peer gave up, so they are cleared. */
+/* Called when this peer has taken the run of the other end of session `l`. Sends the run to all
+ * peers with a session. Clears same_run of all other sessions, because these flags refer to the run
+ * that this peer gave up. */
 static void run_taken(struct sessions *s, struct link *l)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -494,9 +496,9 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. If so, this peer refuses a HELLO with a run
- * that contradicts the user's flags and has not started. Without such a connected peer, this peer
- * leaves and ends. */
+/* Returns whether a connected peer has this peer's run. The result decides what happens if the run
+ * in a HELLO contradicts the user's flags. If true, and if the run in the HELLO has not started,
+ * this peer refuses the sender. Otherwise this peer leaves and ends. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -545,8 +547,8 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
 }
 
 /* Stores the round that the other end reports. The speed of the peer is computed from this report
- * and the previous one (round_quorum.c). If two reports are less than half a heartbeat apart, the
- * new report only replaces the last report, because the speed would be inexact. */
+ * and an earlier one (round_quorum.c). If the last report is less than half a heartbeat old, the
+ * new report replaces it and the earlier report is kept, because the speed would be inexact. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {
@@ -641,8 +643,8 @@ void sessions_ping(struct sessions *s, const struct link *link, const struct wir
 {
     struct link *l = sessions_own(s, link);
     assert(l->role != LINK_NEW && l->hung_up == NULL);
-    /* A peer that has not started training reports round 0 (heartbeat()), and its HELLO has the
-     * round of its model. */
+    /* A peer that has not started training reports round 0 (heartbeat()). This report is ignored,
+     * because the peer's HELLO has the round of its model. */
     if (l->started || ping->round > 0)
         say_round(l, ping->round, s->env->now_us);
     if (!l->started)

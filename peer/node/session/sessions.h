@@ -49,7 +49,7 @@ enum link_role {
 enum link_transfer {
     LINK_TRANSFER_NONE = 0,
     LINK_TRANSFER_RUNS,
-    LINK_TRANSFER_STATUS /* The transfer runs. After it a STATUS is sent, which was requested. */
+    LINK_TRANSFER_STATUS /* The transfer runs. When it ends, this peer answers a STATUS_REQ. */
 };
 
 /* One session. Times are node times in microseconds. */
@@ -57,7 +57,8 @@ struct link
 {
     bool used; /* True: the slot holds a session, and LINK_DOWN has not arrived yet. */
     enum link_role role;
-    const char *hung_up; /* Why this peer hung up. NULL: it did not hang up. */
+    /* Reason why this peer has hung up, a string literal. NULL: it has not hung up. */
+    const char *hung_up;
     /* True: this peer hung up because the other end violated the protocol. */
     bool violated;
     uint32_t number;           /* Driver's number of the session. */
@@ -73,16 +74,19 @@ struct link
     bool opened; /* True: an edge was opened on this session. */
 
     bool same_run; /* True: the last HELLO of the other end contained the run of this peer. */
-    /* True: the other end has started training (HELLO), or has reported a round above 0. */
+    /* True: the last HELLO of the other end says that it has started training, or a later PING has
+     * a round above 0. */
     bool started;
     bool finished; /* True: the other end has reported that its model is final. */
-    /* True: the identity of the other end is in the certificate of the run, but the model that the
-     * other end sent is not covered. The other end is then a new process of that member. */
+    /* True: the certificate of the run covers the member at the other end, but the member has sent
+     * a model that the certificate does not cover. The member has then restarted. */
     bool uncertified;
-    /* The last report of the other end's round, and the time of the report. */
+    /* round: round in the last report of the other end. said_us: time at which this report
+     * arrived. */
     uint64_t round;
     int64_t said_us;
-    /* The second-to-last report. before_us is 0 if fewer than two reports have arrived. */
+    /* before, before_us: round and time of an earlier report, from which the speed of the other end
+     * is computed. before_us is 0 if there is no such report. */
     uint64_t before;
     int64_t before_us;
     /* Time at which the other end's worker began its current job, by the last PING. 0: the worker
@@ -92,10 +96,12 @@ struct link
 
     enum link_transfer transfer;
     size_t told; /* Position of the next member to send in the transfer (members_tell()). */
-    struct quota new_members; /* Unknown members that the other end has announced in a minute. */
-    bool told_new;            /* True: the warning about too many new members was printed. */
+    /* Number of unknown members that the other end has announced in the current minute. */
+    struct quota new_members;
+    bool told_new; /* True: the warning about too many new members was printed. */
     /* Last time that the other end sent a record that has this peer's identity and was signed by
-     * another process. 0: never. Written by handshake.c. */
+     * another process. The first SILENT_US of the session are ignored. 0: never. Written by
+     * handshake.c. */
     int64_t other_us;
 };
 
@@ -128,18 +134,22 @@ enum sessions_run {
     SESSIONS_RUN_STRANGER,
     /* The run description is invalid, or it is for another kind of trainer. */
     SESSIONS_RUN_UNREADABLE,
-    /* This peer should take the run, but its command-line options contradict the run. The peer
-     * ends. */
+    /* This peer should take the run, but its command-line options contradict the run. This peer
+     * ends. If that run has not started, and a connected peer has this peer's run, this peer
+     * refuses the session instead. */
     SESSIONS_RUN_CONTRADICTS
 };
 
-/* How this peer lost its last session with any other peer. */
+/* Whether this peer has lost all its sessions, and how the last of them ended. */
 enum sessions_away {
-    /* A session exists, or the last session ended without a sign that this peer was cut off. */
+    /* This peer has a session, has had none yet, or its last session ended without a sign that this
+     * peer was cut off. */
     SESSIONS_THERE,
-    /* The last session was silent when it ended, so this peer was cut off from the network. */
+    /* This peer's last session was silent when it ended, so this peer was cut off from the
+     * network. */
     SESSIONS_CUT,
-    /* The last session ended just after a pause of this process, for example by SIGSTOP. */
+    /* This peer's last session ended within DEAD_LINK_US after a pause of this process, for example
+     * by SIGSTOP. */
     SESSIONS_STOOD
 };
 
@@ -156,9 +166,9 @@ struct sessions_owner
     /* Called when a session with a peer (not an observer) has ended or is replaced by another
      * session. */
     void (*lost)(void *self, const struct link *l);
-    /* Called when the other end's model is final. */
+    /* Called when the other end reports that its model is final. */
     void (*finished)(void *self, const struct link *l);
-    /* Returns whether no edge needs session `l`. */
+    /* Returns whether session `l` may be closed, because no edge needs it. */
     bool (*surplus)(void *self, const struct link *l);
     /* Sends a STATUS message over session `l`. */
     void (*status)(void *self, const struct link *l);
@@ -173,14 +183,14 @@ static inline bool link_talks(const struct link *l)
     return l->used && l->role == LINK_PEER;
 }
 
-/* Returns whether a peer's HELLO was accepted on the session, and this peer has not closed it. */
+/* Returns whether a peer's HELLO was accepted on the session, and this peer has not hung up. */
 static inline bool link_open(const struct link *l)
 {
     return link_talks(l) && l->hung_up == NULL;
 }
 
-/* Returns the age of the current job of the other end's worker in microseconds, by its last PING.
- * 0: the worker is idle. */
+/* Returns for how long the other end's worker has been in its current job, in microseconds,
+ * according to the last PING. 0: the worker is idle. */
 static inline int64_t link_busy_us(const struct link *l, int64_t now_us)
 {
     return l->busy_since_us != 0 ? now_us - l->busy_since_us : 0;
@@ -200,8 +210,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev);
 void sessions_down(struct sessions *s, const struct node_event *ev);
 void sessions_dial_failed(struct sessions *s, const struct node_event *ev);
 void sessions_resolved(struct sessions *s, const struct node_event *ev);
-/* Called when data arrives on the driver's link `number`. Returns the session. Returns NULL if the
- * session has ended or this peer has hung up; the message must then be ignored. */
+/* Records that data has arrived on the driver's link `number`. Returns the session. Returns NULL if
+ * the session has ended or this peer has hung up; the data must then be ignored. */
 const struct link *sessions_heard(struct sessions *s, uint32_t number);
 void sessions_hello(struct sessions *s, const struct link *l, const struct wire_hello *h);
 void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told);
@@ -219,8 +229,8 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
 /* Replaces the allow-list by the one in the event NODE_ADMIT and applies it to all members and
  * sessions. If memory is exhausted, the previous list stays in use. */
 void admit_list(struct sessions *s, const struct node_event *ev);
-/* Called after this process was paused for pause_us (clock.h). Probes that were sent before the
- * pause are sent again. */
+/* Handles a pause of this process (env_begin_step()) that lasted pause_us microseconds. Probes that
+ * were sent before the pause are sent again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);
 /* Runs the timers of the sessions module. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
@@ -236,19 +246,21 @@ void sessions_send(struct sessions *s, const struct link *l, bool bulk, const ui
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);
 /* Forwards changes of the member table to all sessions, within the limit SESSIONS_NEWS. */
 void sessions_news(struct sessions *s);
-/* Forwards all changes of the member table without a limit. Called when this peer ends, because
- * other peers may wait for these changes. */
+/* Forwards all changes of the member table without a limit. Called when this peer ends or has
+ * failed, because other peers may wait for these changes. */
 void sessions_last_news(struct sessions *s);
 /* Sends this peer's signed record with the state LEFT to all sessions, so that no member waits for
  * this peer or declares it dead later. */
 void sessions_leave(struct sessions *s);
 /* Sends a new HELLO to all peers with a session. Called when the phase of this peer has changed. */
 void sessions_hello_all(struct sessions *s);
-/* Sends a new HELLO on all sessions. Called when this peer has got, changed or given up its run. */
+/* Sends a new HELLO on all sessions except those of observers. Called when this peer has got,
+ * changed or given up its run. */
 void sessions_run_fixed(struct sessions *s);
 /* Merges a member's record, which the other end of session `l` has forwarded, into the member
- * table. Drops the record if the other end has announced too many new members. A forged record ends
- * the session. Proof that an older process has this peer's identity ends the node. */
+ * table. Drops the record if the allow-list does not admit the member, or if the other end has
+ * announced too many new members. A forged record ends the session. Proof that an older process has
+ * this peer's identity ends the node. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Tells the other end of `l` that this peer's model is final. The message is queued after the last
  * delta. Does nothing if the model is not final. */
@@ -257,8 +269,8 @@ void sessions_say_finished_all(struct sessions *s);
 /* Clears `finished` of all sessions. Called when an attempt of the finish protocol was aborted,
  * because the models of the peers are then no longer final. */
 void sessions_reopen(struct sessions *s);
-/* Called when an edge opens on this session. The member is then redialled quickly if the session is
- * lost. */
+/* Records that an edge has opened on session `l`. If the session is lost, its member is then
+ * redialled quickly. */
 void sessions_opened(struct sessions *s, const struct link *l);
 
 /* Records that the member of this session has sent a model that the certificate of the run does not
@@ -274,9 +286,10 @@ bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Undoes sessions_want(): the member is no longer a wanted contact. The failure detector may still
  * dial the member. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Dials a contact if there is no session with it and the back-off has expired. A peer with the
- * greater id does not dial before lost_us + DIAL_YIELD_US. lost_us is the time, in microseconds, at
- * which the last session with the contact was lost. */
+/* Dials contact `id`. Does nothing if a session or a dial already exists, if the back-off has not
+ * expired, or if the contact must not be dialled now (quarantine, refusals). If this peer has the
+ * greater id, it also waits until lost_us + DIAL_YIELD_US. lost_us: node time at which the last
+ * session with the contact was lost, in microseconds. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
 /* Allows the next dial to member `id` at once. Called after the loss of a session on which an edge
  * was open. */
@@ -290,20 +303,21 @@ const struct link *sessions_link(const struct sessions *s, uint32_t number);
  * has hung up. */
 const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns the last time at which this peer, or a member that it asked, heard the member `id`, in
- * microseconds. 0: never. */
+ * microseconds. 0: not known. */
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether there is a session with any peer. */
 bool sessions_any(const struct sessions *s);
 /* Returns for how long the hosts of all dead and finished members have refused the dials of this
- * peer, in microseconds. 0: at least one host has not refused the dials, or there is a session.
- * O(members). */
+ * peer, in microseconds. 0: at least one host has not refused, no member is dead or finished, or
+ * there is a session. O(members). */
 int64_t sessions_refused_us(const struct sessions *s);
-/* Returns whether this peer was cut off or paused, and the processes of all dead and finished
- * members have ended in the meantime: their hosts refuse all dials of this peer. If so, returns
- * SESSIONS_CUT or SESSIONS_STOOD, else SESSIONS_THERE. O(members). */
+/* Returns SESSIONS_CUT or SESSIONS_STOOD if this peer was cut off or paused, and the processes of
+ * all dead and finished members have ended since then. Evidence of this: their hosts have refused
+ * all dials of this peer for ENDED_AFTER_CUT_US or ENDED_AFTER_PAUSE_US. Otherwise returns
+ * SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
-/* Returns whether a connected peer has this peer's run, and has started it or has a model of a later
- * round than the initial one. */
+/* Returns whether a connected peer has this peer's run, and has started it or has a model of a
+ * later round than the initial one. */
 bool sessions_run_begun(const struct sessions *s);
 /* Functions that enumerate the slots of the session table, from 0 to sessions_slots() - 1. A
  * session keeps its slot until it ends. An unused slot has link.used false, and a later session may
@@ -330,7 +344,7 @@ const char *sessions_violation_kind(const struct sessions *s, size_t i, uint64_t
 /* Capacity of the text of connection_diagnostics_names(), in bytes. */
 enum { CONNECTION_DIAGNOSTICS_NAMES = 100 };
 /* Writes the bootstrap names at which other peers are expected, for example "one:7100, two:7100 and
- * 3 more". Names of which all addresses belong to this peer are left out. The text may be empty. */
+ * 3 more". Names that lead only to this peer are left out. The text may be empty. */
 void connection_diagnostics_names(const struct sessions *s, char out[CONNECTION_DIAGNOSTICS_NAMES]);
 /* Returns whether the bootstrap list names other peers, and this process has never had a session
  * with any peer. */
@@ -340,16 +354,18 @@ const char *connection_diagnostics_why(enum node_why why);
 
 /* ---- rounds that other peers claim (round_quorum.c) ---- */
 
-/* Returns the session of the member with the highest round in this run. Ignores members whose step
- * counter is not credible. NULL: no such session. */
+/* Returns the session of the member that reports the highest round of this run. Ignores a round
+ * that is too far ahead of the round of most members. NULL: no connected member has begun this
+ * run. */
 const struct link *round_quorum_furthest(const struct sessions *s);
 
-/* Returns the round of a received model. The sender claims `round`. If `round` is ahead of most
- * sessions' round by more than lock step allows, returns the round of most sessions instead. */
+/* Returns the round of a received model. `round`: the round that its senders claim. If `round` is
+ * ahead of the round that most members have reached by more than lock step allows, returns the
+ * round that most members have reached. Else returns `round`. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* State for a peer that hears only one neighbour: limits the step counter that it believes of the
- * neighbour. */
+/* State of the rule for a peer that hears only one neighbour. The rule limits the step counter of
+ * this neighbour that the peer believes (round_quorum.c). */
 struct round_quorum
 {
     /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
@@ -359,14 +375,16 @@ struct round_quorum
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
     /* While `far` is true: largest step counter that the neighbour can have reached. The neighbour
-     * can have got ahead only since near_us, the last time at which it was not too far ahead. */
+     * can have got ahead only after near_us. */
     uint64_t most;
 };
 
 /* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
-/* Called before the schedule reads edge[0..v->n_edges). In lock step, replaces the step counter of
- * each neighbour that claims more than this peer believes. */
+/* Corrects edge[0..v->n_edges) in lock step, before the schedule reads it. Replaces the step
+ * counter of each neighbour that claims more than this peer believes. If this peer is ahead of most
+ * peers, raises the step counters of neighbours that are far behind, so that this peer waits for
+ * them (round_quorum.c). */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);
 

@@ -17,8 +17,9 @@ enum {
      * first batch may be larger. The limit exists because a link may be slow and its send queue is
      * bounded. */
     SESSIONS_PIECE = 16,
-    /* Maximum number of membership changes that this peer forwards per tick. A neighbour usually
-     * knows about half of the changes already, and is not sent these. */
+    /* Number of membership changes that this peer may forward per tick. If it forwards fewer, up to
+     * WIRE_BATCH_MAX are saved for later ticks. A neighbour usually knows about half of the changes
+     * already, and these are not sent to it. */
     SESSIONS_NEWS = 32,
     SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
 };
@@ -27,10 +28,11 @@ enum {
 
 enum {
     ADMIT_TOLD = 16, /* Number of refusals that are remembered, so that no warning is repeated. */
-    /* Further values of admit.told.at[].what, besides enum wire_refusal. ADMIT_OTHER_RUN:
-     * sessions.c refuses a peer of another run, and this entry only limits its warning.
-     * ADMIT_OBSERVER: the warning about an observer contains no name. With a value of its own it
-     * does not suppress the warning about the same peer when it joins. */
+    /* Values of admit.told.at[].what in addition to enum wire_refusal. ADMIT_OTHER_RUN: sessions.c
+     * has refused a peer of another run. Such an entry limits the warnings, but does not delay
+     * dials (admit_must_wait()). ADMIT_OBSERVER: an observer was refused. The warning about an
+     * observer has a value of its own, so that it does not suppress the warning about a peer with
+     * the same identity. */
     ADMIT_OTHER_RUN = REFUSED_NAME + 1,
     ADMIT_OBSERVER
 };
@@ -68,12 +70,12 @@ enum {
 };
 
 enum callback_state {
-    CALLBACK_OPEN = 0, /* No call to the member is in progress, and another one follows. */
+    CALLBACK_OPEN = 0, /* No result is known, and no call is in progress. */
     CALLBACK_CALLING,  /* A call to the member is in progress. */
     CALLBACK_WORKS,    /* The member answered at an announced address. */
     CALLBACK_FAILS,    /* The member answered at none of its announced addresses. */
-    /* All calls failed, but the reasons do not show that the addresses are wrong, for example a
-     * busy peer. */
+    /* All calls failed, but the reason of the last failure does not show that the address is wrong.
+     * For example, the member was too busy to answer. */
     CALLBACK_UNKNOWN
 };
 
@@ -104,7 +106,7 @@ struct callback
     } call[CALLBACK_CALLS];
     /* The latest warnings about failed calls. recent_case.what: hash of the address. */
     struct recent told;
-    /* Announced address of this peer at which the latest failed call of a member was made. */
+    /* Address of this peer in the last CALLBACK message that reported a failed call. */
     char address[WIRE_ADDRESS_MAX + 1];
     /* The warning that members cannot call this peer. next_us is 0 if none is planned. */
     struct backoff tell;
@@ -130,21 +132,22 @@ struct connection_diagnostics
 struct contact
 {
     uint8_t id[WIRE_ID_BYTES];
-    /* wanted: an edge, a state transfer or a resume needs the session. watched: the failure
-     * detector monitors the member. A contact with neither is removed. */
+    /* wanted: an edge, a state transfer, a resume or the finish protocol needs the session.
+     * watched: the failure detector monitors the member. A contact with neither is removed. */
     bool wanted, watched;
     uint32_t tag; /* Tag of the dial in progress. 0: none. */
     struct backoff redial;
     /* Index of the address for the next dial, modulo the number of addresses of the member. */
     uint32_t next_address;
     uint32_t refusals; /* Number of consecutive dials that the member's host refused. */
-    /* Time of the first failed dial to the contact. 0: no dial failed. Written by callback.c only.
-     */
+    /* Time of the first failed dial while the member was alive and had had no session with this
+     * peer yet. 0: there was no such dial. Written by callback.c only. */
     int64_t unmet_us;
 
     /* The fields from here on are written by failure_detector.c. */
 
-    bool met;        /* True: this peer had a session with the member since it became a contact. */
+    /* True: this peer had a session with the member since the member became a contact. */
+    bool met;
     int64_t call_us; /* Earliest time at which the failure detector dials the member. */
     /* Last time that this peer, or a member that it asked, heard the member. If no peer has heard
      * the member yet: about the time at which the member became a contact. */
@@ -155,7 +158,8 @@ struct contact
     /* True: this peer has accused the member, and the member has not refuted the accusation yet. */
     bool accused;
     uint64_t accused_incarnation; /* Incarnation of the member in this peer's last accusation. */
-    /* The member is not accused before spared.next_us. Doubles with each refutation. */
+    /* Delay of the next accusation: the member is not accused before spared.next_us. The delay
+     * doubles with each refutation. */
     struct backoff spared;
 };
 
@@ -203,15 +207,16 @@ struct quarantine
     struct
     {
         uint8_t id[WIRE_ID_BYTES];
-        /* The quarantine lasts until last.next_us. If last.gap_us is 0, the entry is free. */
+        /* Last quarantine of the peer. It lasts last.gap_us and ends at last.next_us. If
+         * last.gap_us is 0, the entry is free. */
         struct backoff last;
     } at[QUARANTINE_IDS];
 };
 
 /* ---- the sessions ---- */
 
-/* State of the sessions module. If a comment names a file, only that file writes the fields; all
- * other fields are written by sessions.c. */
+/* State of the sessions module. If a comment names a file, only that file writes the fields. The
+ * fields above `admit` are written by several files. */
 struct sessions
 {
     struct env *env;
@@ -248,11 +253,13 @@ struct sessions
     int64_t dead_redial_us;          /* Time at which the next dead member is dialled. */
     /* Index in the member table at which the search for the next dead member begins. */
     size_t next_dead;
-    struct quota dropped; /* Dials to dropped members in the interval DIAL_DROPPED_US. */
-    uint32_t next_tag;    /* Tag of the last dial. Tags are counted up from 1. */
+    /* Number of dropped members that were accused, and dialled if possible, in the current interval
+     * of DIAL_DROPPED_US. */
+    struct quota dropped;
+    uint32_t next_tag; /* Tag of the last dial. Tags are counted up from 1. */
 
-    /* Number of consecutive dials to members that were refused. Reset to 0 by the next dial that
-     * succeeds or fails for another reason, and when the last session ends (failure_detector.c). */
+    /* Number of consecutive refused dials to members. Reset to 0 by the next dial that succeeds or
+     * fails for another reason, and when this peer loses its last session (failure_detector.c). */
     uint32_t n_refused;
     int64_t refused_us; /* Time of the first dial that n_refused counts. */
 
@@ -264,7 +271,7 @@ struct sessions
     /* Time at which this process last continued after a pause longer than SILENT_US. 0: there was
      * no such pause. */
     int64_t stood_us;
-    enum sessions_away away; /* How this peer lost its last session. */
+    enum sessions_away away; /* Whether this peer has lost all its sessions, and how. */
     struct
     {
         uint64_t pair;    /* Hash of the ids of the two members. 0: there are no two members. */
@@ -300,8 +307,9 @@ struct link *sessions_own(struct sessions *s, const struct link *l);
 /* Ends the session. `why`: the reason for a debug note, a string literal. */
 void sessions_hang_up(struct sessions *s, const struct link *l, const char *why);
 
-/* Merges the record in a HELLO. The sender is another peer, or another process with this peer's
- * identity. */
+/* Merges record r of a HELLO, and returns its effect on the member table. The sender is another
+ * peer, or another process with this peer's identity. If the result is MEMBERS_FORGED, the session
+ * has been ended. */
 enum members_verdict handshake_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
 /* Handles the end of a session. Prints an error if the other end closed it in favour of another
@@ -323,15 +331,15 @@ void dial_start(struct sessions *s);
  * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
  * this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
-/* If this peer has dropped the member of record r, which arrived on session l, from its table:
- * accuses the member at the other end of l, and dials the member. r must stay valid until the end of
- * the step. */
+/* Handles record r, which arrived on session l. If this peer has dropped the member of r from its
+ * table: sends an accusation of this member to the other end of l, and dials this member. r must
+ * stay valid until the end of the step. */
 void dial_dropped(struct sessions *s, const struct link *l, const struct record *r);
 /* Ends the dial that has the number `tag`. `id`: the peer that answered; NULL: the dial failed for
  * the reason `why`. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Increases the back-off of dials to the other end of `l`, which opened no edge or violated the
- * protocol. */
+/* Increases the back-off of dials to the other end of session `l`. Called when the session has
+ * ended without an edge, or after a violation of the protocol. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 /* Allows dials to all bootstrap addresses again, also to those at which this peer's own identity
  * has answered. The process that answered may be another process with a copy of the identity. */
@@ -345,7 +353,7 @@ struct seed *dial_seed_of(struct sessions *s, uint32_t tag, struct seed_address 
 /* Starts to resolve each bootstrap name if its next_us has passed. Results arrive in
  * sessions_resolved(). */
 void dial_tick_seeds(struct sessions *s);
-/* Dials one dead member if dead_redial_us has passed. O(members). */
+/* Dials one dead or finished member if one is due (dial.c). O(members). */
 void dial_tick_dead(struct sessions *s);
 /* Returns the contact with this id, or NULL. */
 struct contact *dial_contact(struct sessions *s, const uint8_t *id);
@@ -361,8 +369,9 @@ void failure_detector_tick(struct sessions *s);
 void failure_detector_lost(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session with a peer. */
 void failure_detector_met(struct sessions *s, const struct link *l);
-/* Returns whether a peer without sessions must dial the member to learn whether its process still
- * exists: the member is dead, or has finished and is not monitored any more. */
+/* Returns whether a peer without sessions must dial member m to learn whether the member's process
+ * still exists. This is the case if the member is dead or has finished, is accepted and has an
+ * address. */
 bool failure_detector_missing(const struct sessions *s, const struct member *m);
 /* Called when this peer has refused a session with member `id`, or the member has refused one with
  * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
@@ -392,10 +401,11 @@ bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
  * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
 bool admit_must_wait(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Handles two live members with the same name, given by their records. The member that started
- * later is refused or, if it is this peer, ends. */
+/* Handles two live members with the same name, given by their records. This peer refuses the member
+ * that started later. If this peer is that member, it ends. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
-/* Ends this peer if it has counted as refused for REFUSED_END_US (sessions_are_refused()). */
+/* Checks whether this peer still counts as refused (sessions_are_refused()). Ends this peer if it
+ * has counted as refused for REFUSED_END_US. */
 void admit_tick(struct sessions *s);
 
 /* ---- callback.c ---- */
@@ -407,7 +417,8 @@ void callback_opened(struct sessions *s, const struct link *l);
  * NULL: the call failed for the reason `why`. Returns false if the call was not made by
  * callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
-/* Handles a failed dial to a contact. Warns if this peer could never call the live member. */
+/* Handles a failed dial to contact c. Prints a warning if the contact is alive, has had no session
+ * with this peer, and could not be called for CALLBACK_UNMET_US. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
 /* Prints the warnings and starts the test calls of members that are due. */
 void callback_tick(struct sessions *s);
@@ -418,8 +429,8 @@ void callback_tick(struct sessions *s);
 void connection_diagnostics_failed(struct sessions *s, const struct node_event *ev);
 /* Counts a failure of a bootstrap name that does not resolve. The caller has printed a warning. */
 void connection_diagnostics_unresolved(struct sessions *s, struct seed *d);
-/* Handles the end of a session. Counts a failure if the other end, which this peer dialled, ended
- * it without a HELLO. */
+/* Handles the end of a session. Counts a failure if this peer dialled the session, and the other
+ * end closed the session without a HELLO. */
 void connection_diagnostics_unwelcome(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session: clears the failures of the bootstrap name. */
 void connection_diagnostics_met(struct sessions *s, const struct link *l);
@@ -439,8 +450,9 @@ bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES
  * the claims. */
 uint64_t round_quorum_most(uint64_t *claim, size_t n);
 
-/* Returns the step counter that most sessions have reached now. Sets *n to the number of sessions
- * considered. */
+/* Returns the largest step counter that more than half of the members with a session have probably
+ * reached now. Sets *n to the number of these members. Members that have not begun this run do not
+ * count. */
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 
 #endif
