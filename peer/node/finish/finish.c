@@ -1,9 +1,9 @@
 /* peer/node/finish/finish.c -- single-decree Paxos over waves that aggregate their answers.
  *
- * A *wave* is a message that the coordinator sends to its links, that each peer passes on to its
- * other links, and whose answers return on the same way and are added up. A ballot has two waves,
- * ASK and then PROPOSE. A peer takes part in one wave at a time: the latest one of the highest
- * ballot that it has seen.
+ * A *wave* is a message that goes out from the coordinator: each peer passes it on to its other
+ * links. The answers return along the same paths, and each peer adds up those that it receives. A
+ * ballot has two waves, ASK and then PROPOSE. A peer takes part in one wave at a time: the latest
+ * one of the highest ballot that it has seen.
  *
  *   no wave --message of a higher wave--> asks its other links --all answered--> answers `parent`
  *      ^                                        |                                     |
@@ -27,11 +27,11 @@ enum { LINKS_MAX = 256 /* Maximum number of sessions to which an ASK or PROPOSE 
 
 /* The bits of a ballot's number from ATTEMPT_SHIFT on are the number of its attempt, so that
  * ballots of a later attempt are higher. The lower bits count the ballots of the attempt, up to
- * COUNT_MAX. A message with a greater number is a protocol violation, so numbers never overflow. */
+ * COUNT_MAX. A message with a greater count is a protocol violation, so numbers never overflow. */
 enum { ATTEMPT_SHIFT = 32 };
 #define COUNT_MAX (UINT64_C(1) << 31)
 
-#define NOT_ASKED UINT64_MAX /* Value of finish.asked_rounds. */
+#define NOT_ASKED UINT64_MAX /* Value of finish.asked_rounds before the first ASK. */
 
 /* Flags of a member in the list of members of a REPORT or an ACCEPTED message. */
 enum {
@@ -51,8 +51,8 @@ struct wave
     /* Link from which the wave came. Unused at the coordinator, the root of the wave. */
     uint32_t parent;
     int64_t begun_us; /* Node time at which the wave (ASK or PROPOSE) reached this peer. */
-    /* Number of links that have not answered the wave (ASK or PROPOSE) yet. 0: the wave is complete,
-     * or this peer takes part in none. */
+    /* Number of links that have not answered the wave (ASK or PROPOSE) yet. 0: the wave is
+     * complete, or this peer takes part in none. */
     size_t n_pending;
     uint32_t pending[LINKS_MAX];
 
@@ -60,14 +60,15 @@ struct wave
      * peer or by peers whose answers to the wave have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
-    uint32_t n_voters; /* Largest number of voters that one of these peers counts. */
+    uint32_t n_voters; /* Largest number of voters that an answer, or this peer, counts. */
     uint32_t n_mixing;
     struct finish_evidence evidence;
     /* Length of `members`, the list of the members that answered the wave, in bytes. */
     size_t n_members;
     uint8_t members[WIRE_FINISH_MEMBERS_MAX];
     size_t n_proposal;
-    /* The accepted proposal of the highest ballot among the answers to the wave. */
+    /* ASK: the accepted proposal of the highest ballot among the answers. PROPOSE: the proposal of
+     * this ballot. */
     uint8_t proposal[WIRE_FINISH_PROPOSAL_MAX];
 };
 
@@ -77,9 +78,9 @@ struct acceptor
     /* The highest ballot that this peer has promised, and the ballot of the proposal that it
      * accepted last. */
     struct wire_ballot promised, accepted;
-    /* About the last process of this peer that reported a model. reported_hash: hash of that model;
-     * 0: no process has reported a model. reported_earlier: that process could report the model
-     * only in ballots above reported_earlier (its value of finish.earlier). */
+    /* reported_hash: hash of the model that a process of this peer reported last. 0: no process has
+     * reported a model. reported_earlier: value of finish.earlier in that process, which could
+     * report the model only in higher ballots. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     /* The proposal that this peer accepted last, or the certificate, if it is decided. */
@@ -105,8 +106,8 @@ struct finish
      * process. */
     struct wire_ballot earlier;
     struct finish_proposal certificate; /* certificate.n is 0: it is not decided. */
-    /* True: the stored promise (vote of the finish protocol) could not be read, so this peer neither
-     * votes nor coordinates. */
+    /* True: the stored promise (vote of the finish protocol) could not be read, so this peer
+     * neither votes nor coordinates. */
     bool mute;
 
     uint64_t top;     /* Highest number of a ballot that this peer has seen in this attempt. */
@@ -176,13 +177,14 @@ static bool later_wave(const struct wave *w, const struct wire_ballot *b, bool p
 
 /* ---- life ---- */
 
-/* Checks what holds between two calls of this module. What a promise on the disk may contradict is
- * not checked. O(1). */
+/* Checks what holds between two calls of this module. Conditions that a stored promise may violate
+ * are not checked. O(1). */
 static void finish_check(const struct finish *f)
 {
     const struct wave *w = &f->wave;
     assert(f->attempt < FINISH_ATTEMPTS && f->top >> ATTEMPT_SHIFT == f->attempt);
-    /* This peer never coordinates a ballot that it must not promise itself. */
+    /* The next ballot of this peer has the number top + 1, so it is above all ballots that this
+     * peer has promised. */
     assert(f->acceptor.promised.number <= f->top && w->ballot.number <= f->top);
     assert(f->own.n == 0 || (f->own.n == 1 && f->frozen));
     assert((f->acceptor.accepted.number > 0 || is_decided(f)) == (f->acceptor.n_proposal > 0));
@@ -214,9 +216,9 @@ static void take_certificate(struct finish *f, struct bytes p)
     f->wave.n_pending = 0;
 }
 
-/* Decodes a stored promise: the state of the acceptor, and its proposal (*p, valid if a->n_proposal >
- * 0), which is the certificate if *decided is true. Returns false if the bytes are no promise, and no
- * part of them must be used. */
+/* Decodes a stored promise into *a, the state of the acceptor, and *p, its proposal. *p is valid if
+ * a->n_proposal > 0, and is the certificate if *decided is true. Returns false if the bytes are no
+ * promise. The output must then not be used. */
 static bool read_promise(struct bytes b, struct acceptor *a, struct finish_proposal *p,
                          bool *decided)
 {
@@ -448,9 +450,9 @@ static uint8_t add_mixing(struct finish *f)
 }
 
 /* Adds this peer to its answer to the wave. Returns whether this peer has promised the ballot (ASK)
- * or accepted the proposal (PROPOSE). If that cannot be stored, the acceptor does not change. If the
- * peer could have reported its model otherwise, it is left out of its own answer: the coordinator
- * then waits for it as for a member that has not answered (FINISH_ANSWERS_US). */
+ * or accepted the proposal (PROPOSE). If the promise cannot be stored, the acceptor does not
+ * change. A peer that would have reported its model is then left out of its own answer, so that the
+ * coordinator waits for it as for a member that has not answered (FINISH_ANSWERS_US). */
 static bool add_self(struct finish *f, const struct wire_finish *m)
 {
     struct wave *w = &f->wave;
@@ -626,8 +628,8 @@ static struct finish_evidence reported_evidence(const struct wire_finish *m)
     return e;
 }
 
-/* Returns whether the fields of a REPORT agree with each other. n_proposed: number of members of its
- * accepted proposal. */
+/* Returns whether the fields of a REPORT agree with each other. n_proposed: number of members of
+ * its accepted proposal. */
 static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
 {
     bool sketch = m->mean.n == (size_t)4 * SKETCH_K;
@@ -685,10 +687,10 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
     return true;
 }
 
-/* Handles an ASK or a PROPOSE, a *wave* that may arrive over several links. At its first arrival
- * this peer takes part, and answers this link when its own links have answered. At a further
- * arrival, or if this peer takes part in a later wave, it answers at once with the highest ballot
- * that it knows. A wave of an earlier attempt is answered with the decision to abort it. */
+/* Handles an ASK or a PROPOSE, a *wave* that may arrive over several links. When it arrives first,
+ * this peer takes part, and answers `link` after all its other links have answered. If it arrives
+ * again, or this peer takes part in a later wave, this peer answers at once with the highest ballot
+ * that it knows. A wave of an aborted attempt is answered with the decision to abort. */
 static void receive_wave(struct finish *f, uint32_t link, const struct wire_finish *m)
 {
     bool proposes = m->word == WIRE_FINISH_PROPOSE;
@@ -852,7 +854,8 @@ static void propose(struct finish *f, const uint8_t *p, size_t n)
     begin_wave(f, &m, NULL);
 }
 
-/* Returns whether any member has ended its run, is not FINISH_WITHIN, and has one of these flags. */
+/* Returns whether any member in *p has the status FINISH_OUTSIDE and has one of these flags in the
+ * answers to the wave. */
 static bool any_outside(const struct wave *w, const struct finish_proposal *p, uint8_t flags)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -887,11 +890,11 @@ static bool may_abort(const struct finish *f, const struct finish_proposal *p)
     return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
 }
 
-/* Returns whether the coordinator asks again, for at most patience_us, because members still mix or
- * have not ended, or because a model was frozen after its member had answered, so the certificate
- * would not cover it. Missing answers are awaited for FINISH_ANSWERS_US only. A session may be lost
- * briefly, but a member that ended outside the target distance exits at once, so its answer may
- * never arrive. */
+/* Returns whether it is too early for a certificate, so that the coordinator asks again. The
+ * coordinator waits for at most patience_us if a member still mixes, has not ended its run, or has
+ * answered before its model was frozen: the certificate would not cover that model. The wait for
+ * missing answers is at most FINISH_ANSWERS_US. A session may be lost briefly, but a member that
+ * ended outside the target distance exits at once, so its answer may never arrive. */
 static bool awaits_members(const struct finish *f, const struct finish_proposal *p)
 {
     const struct wave *w = &f->wave;

@@ -18,8 +18,8 @@
 
 /* Status of a member at the end of a run. */
 enum finish_status {
-    /* The certificate covers the member: its model is frozen, and it ended its consensus phase when
-     * its neighbours had confirmed that all peers are under --final-drift. */
+    /* The certificate covers the member. Its model is frozen, and was within --final-drift of the
+     * mean model by the member's own measurement. */
     FINISH_WITHIN,
     /* The member's model is frozen, but not known to be within the target distance. */
     FINISH_OUTSIDE,
@@ -44,8 +44,8 @@ struct finish_proposal
     /* Consensus distance relative to the norm of the mean model. Infinite: unknown. */
     double distance;
     double mean_norm; /* Norm of the mean model. */
-    /* Ballot in which the proposal was made, about the models that were reported in it. A later
-     * ballot that adopts the proposal keeps this value. */
+    /* Ballot in which the proposal was first made. The proposal is about the models that were
+     * reported in this ballot. A later ballot that adopts the proposal keeps this value. */
     struct wire_ballot origin;
     uint32_t n; /* Number of members, at most WIRE_MEMBERS_MAX. 0: abort the attempt. */
     struct finish_member member[WIRE_MEMBERS_MAX]; /* The members, sorted by key. */
@@ -67,10 +67,11 @@ struct finish_evidence
 void finish_evidence_of(struct finish_evidence *e, const float sketch[SKETCH_K], double norm2,
                         uint64_t hash);
 /* Returns whether the sums are possible for n models with |x|^2 <= 1e32 whose sketches have
- * components of at most 1e15. Larger models are not accepted, so that the sums over all members of a
- * run fit into the floats of a message. O(SKETCH_K). */
+ * components of at most 1e15. Larger models are not accepted, so that the sums over all members of
+ * a run fit into the floats of a message. O(SKETCH_K). */
 bool finish_evidence_is_valid(const struct finish_evidence *e);
-/* Returns the first 8 bytes of an identity as a number, the first byte highest. */
+/* Returns the first 8 bytes of an identity as a number. The first byte is the most significant
+ * one. */
 uint64_t finish_key(const uint8_t id[WIRE_ID_BYTES]);
 
 /* Returns the status of the member with this identity, or FINISH_STATUSES if the proposal does not
@@ -95,9 +96,10 @@ struct finish_owner
     /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
      * smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
-    /* Stores the promise of this peer durably, n bytes. The next process of this peer gives the bytes
-     * to finish_open(). Returns false if this failed, and the previous promise is still stored. The
-     * peer then does not vote in the current ballot, and tries again in the next one. */
+    /* Stores the promise of this peer durably, n bytes. The next process of this peer passes the
+     * bytes to finish_open(). Returns false if the promise could not be stored. The previous
+     * promise must then still be stored. The peer does not vote in the current ballot in this case,
+     * and tries again in the next one. */
     bool (*keep)(void *self, const uint8_t *bytes, size_t n);
 };
 
@@ -111,7 +113,7 @@ struct finish_view
     /* Number of other members that are alive and have not ended their run. The coordinator waits
      * for them. */
     uint32_t n_unfinished;
-    uint32_t n_voters; /* Number of voters that this peer counts, known members or not. */
+    uint32_t n_voters; /* Number of voters, including those that the member table has dropped. */
     /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
      * the peer only evaluates or stores its final model. */
     bool mixes;
@@ -120,8 +122,8 @@ struct finish_view
     /* In a run without faults: largest number of rounds that this peer mixes after another peer has
      * frozen its model (made it final and stored it). */
     uint64_t max_rounds;
-    /* Longest time, after its own model was frozen, for which the coordinator waits for members
-     * that are alive and have not ended their run. In microseconds. */
+    /* Longest time for which the coordinator waits for members that are alive and have not ended
+     * their run, in microseconds. The time begins when the coordinator's own model is frozen. */
     int64_t patience_us;
     /* Largest consensus distance of a certificate, relative to the norm of the mean model. If the
      * distance of the frozen models is larger, the coordinator proposes to abort the attempt. */
@@ -152,7 +154,8 @@ void finish_close(struct finish *f);
 
 /* Records that this peer's model is frozen, that is, final and stored. `evidence`: evidence of the
  * model if its distance is within the target (FINISH_WITHIN), else NULL (FINISH_OUTSIDE). Called at
- * most once in each attempt. */
+ * most once in each attempt, and again for each model that replaces one that the certificate does
+ * not cover. */
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
 /* Stores a copy of *v, the state of the node, for all later calls. Coordinates a ballot if this is
  * due. Returns the node time at which finish_update() must be called again. INT64_MAX: not before
@@ -161,7 +164,8 @@ int64_t finish_update(struct finish *f, const struct finish_view *v);
 /* Handles a message from the peer at the other end of `link`. Invalid contents are ignored. Returns
  * false if the contents violate the protocol. */
 bool finish_receive(struct finish *f, uint32_t link, const struct wire_finish *m);
-/* Handles a new session: sends the certificate if there is one. */
+/* Handles a new session: sends the last decision, which is the certificate or an abort, if there is
+ * one. */
 void finish_link_up(struct finish *f, uint32_t link);
 /* Handles the end of a session, over which no answer will arrive any more. */
 void finish_link_down(struct finish *f, uint32_t link);
@@ -170,14 +174,14 @@ void finish_link_down(struct finish *f, uint32_t link);
 const struct finish_proposal *finish_certificate(const struct finish *f);
 /* Returns whether the certificate covers the model that this process has frozen. FINISH_WITHIN for
  * this peer is not enough, because the certificate may be about the model of an earlier process. If
- * the stored promise was lost, the result is false. O(log n). */
+ * the stored promise could not be read, the result is false. O(log n). */
 bool finish_covers(const struct finish *f);
 /* Returns the hash of the model that this peer has reported as within the target distance, read
- * from a stored promise. 0: no process of this peer has reported a model, or finish_open() refuses
- * the bytes. */
+ * from a stored promise. 0: no process of this peer has reported a model, or the bytes are
+ * unreadable. */
 uint64_t finish_reported_hash(struct bytes promise);
-/* Returns whether a stored promise contains the certificate of the run. False if finish_open()
- * refuses the bytes. */
+/* Returns whether a stored promise contains the certificate of the run. False if the bytes are
+ * unreadable. */
 bool finish_promise_is_decided(struct bytes promise);
 /* Returns whether an earlier process of this peer has already reported the model that *e describes
  * as within the target distance. */
@@ -192,8 +196,8 @@ bool finish_has_promised(const struct finish *f);
 /* Returns whether this peer neither votes nor coordinates, because its stored promise (vote) could
  * not be read. */
 bool finish_is_mute(const struct finish *f);
-/* Returns the last node time at which a message of a ballot (a wave) reached this peer, or at which
- * its model was frozen. */
+/* Returns the later of two node times: the last time at which a wave (message of a ballot) reached
+ * this peer, and the time at which this peer's model was frozen. */
 int64_t finish_heard_us(const struct finish *f);
 /* Returns the number of ballots that this peer has coordinated. */
 uint64_t finish_ballots(const struct finish *f);

@@ -1,5 +1,5 @@
-/* peer/node/finish/proposal.c -- encodes and decodes proposals of the finish protocol, finds members
- * in them, and computes the consensus distance. */
+/* peer/node/finish/proposal.c -- encodes and decodes proposals of the finish protocol, finds
+ * members in them, and computes the consensus distance. */
 #include "peer/node/finish/proposal.h"
 
 #include <assert.h>
@@ -163,8 +163,9 @@ void finish_evidence_add(struct finish_evidence *a, const struct finish_evidence
     }
     a->hash = a->hash == b->hash ? a->hash : 0;
     a->n += b->n;
-    /* With valid models only the numbers of a false REPORT can reach these limits. dist2 at its
-     * limit means an infinite distance, because it exceeds norm2. */
+    /* Sums over valid models do not exceed these limits, so only a false REPORT can do so. With
+     * dist2 at its limit, finish_evidence_distance() returns INFINITY, because dist2 exceeds
+     * norm2. */
     a->dist2 = fmin(a->dist2 + b->dist2 + n_a * share * between2, (double)FLT_MAX);
     a->norm2 = fmin(a->norm2 + b->norm2, a->n * norm2_max);
 }

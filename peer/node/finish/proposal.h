@@ -11,8 +11,8 @@
  * Numbers are little-endian. The members are sorted by identity, so equal proposals have equal
  * bytes.
  *
- * Sums of squares are combined as in Chan, Golub and LeVeque (1983), so that a distance that is much
- * smaller than the mean keeps its digits.
+ * Sums of squares are combined as in Chan, Golub and LeVeque (1983), so that a distance that is
+ * much smaller than the mean keeps its digits.
  *
  * Only this folder and tests include this header.
  */
@@ -49,9 +49,9 @@ void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 
 /* Encodes a proposal. Returns the number of bytes, at most WIRE_FINISH_PROPOSAL_MAX. */
 size_t finish_encode(uint8_t out[WIRE_FINISH_PROPOSAL_MAX], const struct finish_proposal *p);
-/* Decodes a proposal. Returns false, and *p is undefined, if the bytes are not a proposal: the length
- * is wrong, a number is negative or NaN, the number of the ballot is 0, a status is unknown, the
- * members are not sorted, or there are members and none of them is FINISH_WITHIN. */
+/* Decodes a proposal. Returns false, and *p is undefined, if the bytes are not a proposal: the
+ * length is wrong, a number is negative or NaN, the number of the ballot is 0, a status is unknown,
+ * the members are not sorted, or there are members and none of them is FINISH_WITHIN. */
 bool finish_decode(struct finish_proposal *p, struct bytes b);
 
 #endif

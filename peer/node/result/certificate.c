@@ -16,8 +16,8 @@
 #include <string.h>
 
 /* The distance in a certificate is estimated from sketches. For two models the relative error is
- * 4.5 % rms, and less for more models. If the distance equals the target,
- * an estimate of 0.85 times the target is therefore wrong by more than 3 standard deviations. */
+ * 4.5 % rms, and less for more models. If the distance equals the target, an estimate of 0.85 times
+ * the target is therefore wrong by more than 3 standard deviations. */
 const double certificate_margin = 0.85;
 
 struct run_certificate
@@ -32,8 +32,8 @@ struct run_certificate
     int64_t wake_us;  /* Node time of the next call of certificate_update(). */
     uint64_t counted; /* Value of members_changes() when the live voters were counted. */
     bool enough;      /* True: enough voters are alive to decide a certificate. */
-    /* Size in bytes of the vote of this peer that could not be stored. The warning about it has been
-     * printed. 0: all votes are stored. */
+    /* Size of the largest vote of this peer that could not be stored, in bytes. The warning about
+     * it has been printed. 0: all votes are stored. */
     size_t n_unstored;
 };
 
@@ -155,8 +155,8 @@ static bool keep(void *self, const uint8_t *bytes, size_t n)
         env_note(&node->env, NOTE_WARNING,
                  "the vote of this peer on the end of the run could not be written to its disk: "
                  "this peer votes as soon as its disk can be written");
-    /* A vote with a proposal is larger than one without. If only the smaller vote can be stored, the
-     * disk is still full. */
+    /* A vote with a proposal is larger than one without. If only the smaller vote can be stored,
+     * the disk is still full. */
     if (!kept) {
         run->n_unstored = run->n_unstored > n ? run->n_unstored : n;
     } else if (run->n_unstored > 0 && n >= run->n_unstored) {
@@ -193,8 +193,8 @@ static struct finish *protocol(struct node *n)
                  "the stored vote of this peer on the end of the run cannot be read: this peer "
                  "does not vote");
     n->certificate->attempt = finish_attempt(n->certificate->finish);
-    /* The sessions that exist already are new to the protocol. A decision that an earlier process of
-     * this peer has stored is sent on them. */
+    /* The sessions that exist already are new to the protocol. A decision that an earlier process
+     * of this peer has stored is sent on them. */
     for (size_t i = 0; i < sessions_slots(n->sessions); i++)
         if (link_open(sessions_at(n->sessions, i)))
             finish_link_up(n->certificate->finish, sessions_at(n->sessions, i)->number);
@@ -397,8 +397,8 @@ bool certificate_covers(const struct node *n)
 }
 
 /* Returns whether enough voters for a quorum are alive or have finished. A voter that has finished
- * and is dead counts, because it may have left with a certificate that others have, too. O(members^2)
- * after a change of the member table, else O(1). */
+ * and is dead counts, because it may have left with a certificate that others have, too.
+ * O(members^2) after a change of the member table, else O(1). */
 static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;

@@ -40,12 +40,13 @@ void certificate_forget(struct run_certificate *c);
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step. Coordinates the ballots at their times, and lets the node mix again if the
- * attempt of the finish protocol was aborted. */
+/* Called in each step. Runs the ballots that this peer coordinates. Lets the node mix again if the
+ * attempt of the finish protocol was aborted. Lets the node fetch another model if the certificate
+ * does not cover its final model. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
-/* Both functions handle the start and the end of a session with a peer. */
+/* certificate_met() handles the start of a session with a peer, certificate_lost() its end. */
 void certificate_met(struct node *n, const struct link *l);
 void certificate_lost(struct node *n, const struct link *l);
 

@@ -6,8 +6,8 @@
  *     becomes `stored` and the record FINISHED. If KEPT says that the write failed, the effect
  *     write_model is repeated after 1, 2, 4, 8, 10, 10, ... s. If the write still fails after
  *     --quorum-timeout, the state becomes `lost` and the record FAILED.
- *   - `stored`: if the attempt of the finish protocol is aborted (final_model_reopen()), the state
- *     becomes `pending` and the record TRAINED.
+ *   - `stored`: if the model does not stay final (final_model_reopen()), the state becomes
+ *     `pending` and the record TRAINED.
  *   - `lost`: the model could not be stored.
  *
  * With the event KEPT the driver reports whether the model is stored. The effect write_model of the
@@ -32,8 +32,8 @@ enum final_model_state {
 /* Whether the final model is stored, and the time of the next write. */
 struct final_model;
 
-/* Returns a new state FINAL_MODEL_PENDING, or NULL if memory is exhausted. The caller frees it with
- * free(). */
+/* Returns the data of a final model in the state FINAL_MODEL_PENDING, or NULL if memory is
+ * exhausted. The caller frees it with free(). */
 struct final_model *final_model_open(void);
 /* Returns the state of this peer's final model. */
 enum final_model_state final_model_state(const struct node *n);
@@ -41,8 +41,9 @@ enum final_model_state final_model_state(const struct node *n);
 /* Handles the event KEPT: the driver has stored the final model (`why` NULL), or could not for the
  * reason `why`. Ignored unless this peer is in the finishing phase and waits for the event. */
 void final_model_kept(struct node *n, const char *why);
-/* Called when the attempt of the finish protocol was aborted. The peer mixes again, and its next
- * final model replaces the stored one. */
+/* Called when the attempt of the finish protocol was aborted, or the certificate does not cover
+ * this peer's model. The model is no longer final, and the next final model replaces the stored
+ * one. */
 void final_model_reopen(struct node *n);
 /* Writes the model again at the time of the next write. Called in each step of the node. */
 void final_model_update(struct node *n);

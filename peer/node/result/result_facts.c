@@ -79,10 +79,10 @@ static bool is_unfinished(const struct node *n, const struct member *m)
            && !env_same_id(r->id, n->env.config.id);
 }
 
-/* Removes from n_among the members that returned after this peer's model was final, because their
- * models were not mixed with it. n_among is the number of members that ended together. Only the
- * number of returned members is known. If it equals the number of unfinished members, the two
- * groups are the same, so their names can be given. */
+/* Removes from n_among (number of members that ended together) the members that returned after this
+ * peer's model was final, because their models were not mixed with it. Only the number of returned
+ * members is known. If exactly this many members are unfinished, they are the returned ones, and
+ * their names are given. */
 static void drop_late(const struct node *n, struct verdict_facts *f)
 {
     static const char why[] = "returned after the models were final";
@@ -157,7 +157,8 @@ static void certify(const struct node *n, const struct finish_proposal *p, struc
 }
 
 /* Returns whether this peer has ended the run together with the other members. If the certificate
- * covers this peer's model, it has, even if it has restarted and finds no other peer any more. */
+ * covers this peer's model, the result is VERDICT_TOGETHER, even if this process has restarted and
+ * finds no other peer any more. */
 static enum verdict_presence presence(const struct node *n)
 {
     if (certificate_covers(n))
@@ -218,7 +219,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (certificate_covers(n))
         certify(n, certificate_known(n), f);
     /* If only one of several members ended the run, no consensus distance is reported. A run that
-     * had one member only keeps its distance of 0. */
+     * never had more than one member keeps its distance of 0. */
     bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
     f->distance = one ? (double)NAN : f->distance;
 }

@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 enum {
-    /* Size of the sentence of a verdict, in bytes with the NUL. Enough for three lists of the longest
-     * names. */
+    /* Size of the sentence of a verdict, in bytes with the NUL. Enough for three lists of the
+     * longest names. */
     VERDICT_TEXT = 2048,
     VERDICT_UNREACHED_MAX = 128, /* Size of the list of addresses, in bytes with the NUL. */
     VERDICT_DEAD_MAX = 64, /* Maximum number of dead, and of absent, members that are named. */
@@ -86,15 +86,16 @@ struct verdict_facts
     /* Number of members that ended the run together with this peer, but could not store their
      * model. They are counted in n_dead, too. */
     uint32_t n_failed;
-    /* Number of members that were present when training began. 0: all n_members were present. */
+    /* Number of voters of the run (quorum.h), to which the quorum applies. 0: the quorum applies to
+     * n_members. */
     uint32_t n_begun;
-    /* True: the member with the smallest identity, of those present at the beginning, did not end
-     * the run with this peer. */
+    /* True: the initial member with the smallest identity did not end the run with this peer. */
     bool without_first;
-    char first[WIRE_NAME_MAX + 1]; /* Name of that member. "": it is not known. */
-    double quorum;                 /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* With VERDICT_TOGETHER: number of dead members. Otherwise: number of other members that are not
-     * known to have finished. */
+    /* Name of the initial member with the smallest identity. "": it is not known. */
+    char first[WIRE_NAME_MAX + 1];
+    double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
+    /* With VERDICT_TOGETHER: number of dead members. Otherwise: number of other members that are
+     * not known to have finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
@@ -108,12 +109,12 @@ struct verdict_facts
         char why[VERDICT_WHY_MAX]; /* Reason why the member is absent, as a clause. */
     } absent[VERDICT_DEAD_MAX];
 
-    /* Unless VERDICT_TOGETHER, no member ended the run with this peer. Members that have reported
-     * their end are then in finished[], and all others in dead[]. */
+    /* Whether this peer ended the run together with the other members. Unless VERDICT_TOGETHER, the
+     * members that have reported their end are in finished[], and all others in dead[]. */
     enum verdict_presence presence;
-    /* Number of members that finished without this peer. If this peer has ended the run together with
-     * other members (VERDICT_TOGETHER): number of members that finished, died, and may have ended
-     * the run with a certificate before that. */
+    /* Number of members that finished without this peer. If this peer has ended the run together
+     * with other members (VERDICT_TOGETHER): number of members that finished, died, and may have
+     * ended the run with a certificate before that. */
     uint32_t n_finished;
     char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
 
@@ -168,8 +169,8 @@ struct verdict_peer
     const char *name;
     bool left; /* True: the peer was stopped and is no longer a member. */
     bool died; /* True: the peer failed before it ended the run. */
-    /* Reason, as a clause, why the peer is alive but did not end the run with the other peers.
-     * NULL: there is no such reason. */
+    /* Reason, as a clause, why this live peer did not end the run with the other peers. NULL: there
+     * is no such reason. */
     const char *absent;
     bool ended; /* True: the peer ended the run and has a model. */
     /* The fields below have the meaning of the fields of the same name in struct verdict_facts. */

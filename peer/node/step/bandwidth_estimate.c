@@ -10,7 +10,7 @@ void bandwidth_estimate_init(struct bandwidth_estimate *g, const struct env *env
         .env = env, .sessions = s, .workshop = w, .s_per_byte = (double)NAN};
 }
 
-/* Tells g->uplink the delta size of each codec level for this model. */
+/* Initialises g->uplink with the delta size of each codec level for this model. */
 static void begin(struct bandwidth_estimate *g, const struct mixing *m)
 {
     double bytes[CODEC_LEVELS_RUNGS];
@@ -68,8 +68,9 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
 }
 
 /* Returns whether the lower bound of the codec level (the floor) must be updated now. If so, sets
- * *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds) to the values of the
- * slowest edge. */
+ * *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds). With --bandwidth auto
+ * they are the largest values of all open edges. With --bandwidth RATE the open edges share the
+ * rate, and *rtt_s is 0. */
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {

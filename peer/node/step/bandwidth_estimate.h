@@ -9,10 +9,10 @@
  *   compute time of jobs with local steps            bandwidth_estimate_worked()
  *   fixed rate in bytes/s, shared by all open edges  --bandwidth RATE
  *
- * bandwidth_estimate_look() combines the figures since its previous call. With --bandwidth auto, it
- * needs new figures of every open edge, because the slowest edge decides. Without figures the floor
- * stays 0, and the consensus distance alone chooses the level. There are no figures with
- * --bandwidth off, in the simulator, and on systems that do not report acknowledged bytes.
+ * bandwidth_estimate_look() combines the figures since its previous update. With --bandwidth auto,
+ * an update needs new figures of every open edge, because the slowest edge decides. There are none
+ * in the simulator, and on systems that do not report acknowledged bytes. Without any update, as
+ * with --bandwidth off, the floor stays 0, and the consensus distance alone chooses the level.
  *
  * The struct belongs to the job (job.h). Only the loop thread uses it.
  */
@@ -65,15 +65,15 @@ void bandwidth_estimate_carried(struct bandwidth_estimate *g, const struct edges
 /* Records that the computation of a job with local steps took `us` microseconds. */
 void bandwidth_estimate_worked(struct bandwidth_estimate *g, int64_t us);
 
-/* Called when a job of training is planned in round `now`. If all figures have arrived (with
- * --bandwidth RATE: if 1 s has passed), sets two properties of *l: the lower bound of the codec
- * level, and the price of each level. A price above 1 means that deltas of the level delay the
- * round. */
+/* Called when a job of training is planned in round `now`. Updates *l if new figures of all open
+ * edges have arrived (--bandwidth auto), or 1 s has passed since the last update (--bandwidth
+ * RATE). An update sets the lower bound of the codec level, and the price of each level. A price
+ * above 1 means that deltas of the level delay the round. */
 void bandwidth_estimate_look(struct bandwidth_estimate *g, const struct edges *es,
                              struct codec_levels *l, uint64_t now);
 
-/* Returns the bandwidth of the slowest edge, without latency, in bytes per second, when the codec
- * level's lower bound was last updated. NaN: unknown, or too fast to measure. */
+/* Returns the bandwidth of the slowest edge in bytes per second, without latency, as of the last
+ * update of the codec level's lower bound. NaN: unknown, or too fast to measure. */
 double bandwidth_estimate_bytes_per_s(const struct bandwidth_estimate *g);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum {
     FIRST = 10, /* loss_mean is the mean of this number of losses at the start of training. */
-    /* A run with fewer rounds counts as diverged only if its losses are far too high. */
+    /* A peer with fewer losses counts as diverged by its losses only if they are far too high. */
     LEAST = 30,
     ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */
     /* With fewer samples than this, an accuracy may equal the share of the most frequent label by
@@ -20,8 +20,8 @@ enum {
 
 /* Weight of the newest loss in the moving averages of a peer's training. */
 static const double newest_weight = 0.1;
-/* A loss that is the mean of fewer samples than this has less weight in the moving average of the
- * losses. */
+/* If the first loss is the mean of fewer samples than this, each loss has less weight in the moving
+ * average of the losses. */
 static const double steady_samples = 64;
 /* A round counts as worse than an untrained model if its loss is this far above the initial loss,
  * in nats. */
@@ -29,12 +29,13 @@ static const double worse_nats = 1;
 /* Training diverged if the share of recent rounds with a model worse than an untrained one exceeds
  * this value. The share is a moving average of 1 for each such round and 0 for any other round. */
 static const double most_share = 0.7;
-/* A loss above this multiple of the initial loss is far too high. */
+/* A loss is far too high if it is above this multiple of the initial loss, and also more than
+ * worse_nats above the initial loss. */
 static const double clear_factor = 3;
 /* The first loss may be low by chance. Therefore this value, in nats, divided by the square root of
  * the number of samples of the first loss, is added to that loss. */
 static const double noise_nats = 2;
-/* The final loss must be below the loss of guessing by more than this share of the loss of
+/* The final loss is better than guessing only if the gain exceeds this share of the loss of
  * guessing. A smaller gain may come from unequal class sizes or from chance. */
 static const double guess_share = 0.01;
 /* The models of the peers are too far apart if their relative drift exceeds this value. */
@@ -65,9 +66,9 @@ static double begun(const struct divergence *v, double guess)
     return first < mean ? first : mean;
 }
 
-/* Returns the weight of the newest loss in loss_last. The weight is lower for few samples, because
- * a single bad batch must not dominate the average. The average covers at most the last third of
- * all losses, which makes the weight higher in a short run. */
+/* Returns the weight of the newest loss in loss_last. If the first loss has few samples, the weight
+ * is lower, because a single bad batch must not dominate the average. The average covers at most
+ * the last third of all losses, which makes the weight higher in a short run. */
 static double last_weight(const struct divergence *v)
 {
     double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;

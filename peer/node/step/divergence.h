@@ -7,18 +7,19 @@
  *   - Loss: in a run of 30 rounds or more, the loss was one nat above the initial loss in most of
  *     the last ten or twenty rounds. Such a model is worse than an untrained one. The mean of the
  *     losses is not used, because it depends too much on rare large losses of small batches.
- *   - Clear loss: in a run of 30 rounds or more, the last ten losses were all three times the
- *     initial loss, and one nat above it. In a shorter run the last third of the losses counts, and
- *     at least two of them.
- *   - Distance: in the last tenth of training the relative drift was above 1, and the drift was
- *     three times its largest value in the third quarter. Mixing no longer held the models
- *     together.
+ *   - Clear loss: in a run of 30 rounds or more, each of the last ten losses was more than three
+ *     times the initial loss, and more than one nat above it. In a shorter run this must be true of
+ *     the last third of the losses, and of at least two losses.
+ *   - Distance: in the last tenth of training the relative drift was above 1, and the drift Xi was
+ *     more than three times its largest value in the third quarter. Mixing no longer held the
+ *     models together.
  *
  * The initial loss is the lesser of two values: the mean of the first ten losses, and the very
  * first loss. A divergence within the first ten rounds would raise the mean, but not the very first
  * loss. As the first loss may be low by chance, 2 nats / sqrt(number of its samples) are added to
- * it. The mean is at least the loss of guessing: a shard with few labels is learnt within ten
- * rounds, and its loss is higher again once the peers' models are mixed.
+ * it. A mean below the loss of guessing is replaced by the loss of guessing, because such a low
+ * mean does not last: a shard with few labels is learnt within ten rounds, and its loss is higher
+ * again once the peers' models are mixed.
  *
  * The drift at the end of a run does not show a divergence, because the consensus phase makes all
  * models equal, even bad ones.
@@ -41,17 +42,19 @@ struct divergence
 {
     double loss_first; /* Mean loss of round 0. NaN: this peer was not present in round 0. */
     double loss_mean; /* Mean of the first ten losses. NaN: this peer was not present in round 0. */
-    double loss_last; /* Moving average of the losses. A loss of few samples has less weight. */
-    /* Moving average of a value that is 1 if a loss was one nat above the initial loss, else 0. */
+    double loss_last; /* Moving average of the losses, over more losses if n_samples is small. */
+    /* Share of the recent losses that were more than one nat above the initial loss, in [0, 1].
+     * Computed as a moving average. */
     double above;
     uint64_t n_losses;  /* Number of losses so far. */
     uint64_t n_samples; /* Number of samples of the first loss. */
-    /* Number of losses in a row, up to the newest one, that were far too large. */
+    /* Number of losses in a row, up to the newest one, that were more than three times the initial
+     * loss and more than one nat above it. */
     uint64_t n_clear;
     double xi_half; /* Largest drift Xi in the third quarter of training. NaN: not known. */
     /* Largest relative drift in the last tenth of training. A figure whose absolute drift Xi is not
-     * above 3 * xi_half is ignored. INFINITY: for a figure that counts, the length of the mean model
-     * was not known. NaN: no figure counted. */
+     * above 3 * xi_half is ignored. INFINITY: for a figure that counts, the length of the mean
+     * model was not known. NaN: no figure counted. */
     double drift;
     uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
 };
@@ -71,20 +74,20 @@ void divergence_loss(struct divergence *v, uint64_t round, double loss, uint64_t
 void divergence_drift(struct divergence *v, double xi, double relative, uint64_t round,
                       uint64_t n_rounds);
 
-/* Returns whether training of at least 100 rounds ended no better than a model that ignores its
- * inputs. If so, why[] says so, as a clause. At least one of two conditions holds:
+/* Returns whether the trained model is no better than a model that ignores its inputs. The result
+ * is true if at least 100 losses were added, and one of two conditions holds:
  *
- *   - The moving average of the training loss is at least 0.99 `guess`, where `guess` is the loss
- *     of guessing uniformly (0: unknown).
- *   - The last evaluation had at least 100 samples, and its accuracy is not higher than the share
- *     of the most frequent label.
+ *   - The moving average of the training loss is at least 0.99 times `guess`, where `guess` is the
+ *     loss of guessing uniformly (0: unknown).
+ *   - divergence_majority() returns true for the last evaluation, `tested`.
  *
- * The run may have been too short to learn. */
+ * why[] then names the condition, as a clause. The cause may be a run that was too short. */
 bool divergence_learnt_nothing(const struct divergence *v, double guess,
                                const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
 
-/* Returns whether an evaluation of at least 100 samples is no more accurate than always choosing
- * the most frequent label. If so, why[] gives both figures, as a clause. */
+/* Returns whether the evaluation `tested` is no more accurate than always choosing the most
+ * frequent label. If so, why[] gives both figures, as a clause. False if there are fewer than 100
+ * samples, or only one label. */
 bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
 
 /* Returns whether training diverged. If so, why[] says how, as a clause. */

@@ -1,4 +1,5 @@
-/* peer/node/step/evaluation.c -- computes from the length of a run which rounds are evaluated. */
+/* peer/node/step/evaluation.c -- computes from the length of a run after which rounds a model is
+ * evaluated. */
 #include "peer/node/step/evaluation.h"
 
 struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round)

@@ -1,8 +1,8 @@
 /* peer/node/step/evaluation.h -- decides after which rounds of training a model is evaluated, and
  * on how many samples.
  *
- * By default the run is divided into EVALUATION_PARTS equal parts, with an evaluation between each
- * two of them:
+ * By default the run is divided into EVALUATION_PARTS equal parts, with an evaluation after each
+ * part but the last:
  *
  *   round  0 ---- 1/10 ---- 2/10 ---- ... ---- 9/10 ---- end (evaluated separately, on all samples)
  *
@@ -10,8 +10,8 @@
  * Evaluations may cost at most 2 % of the training. A short run therefore uses fewer samples per
  * evaluation, and a very short run has fewer evaluations, or none.
  *
- * The result depends on the run only, so all peers evaluate at the same rounds. Evaluations do not
- * affect training.
+ * The default depends on the run only, so all peers evaluate after the same rounds. Evaluations do
+ * not affect training.
  */
 #ifndef PEER_NODE_STEP_EVALUATION_H
 #define PEER_NODE_STEP_EVALUATION_H
@@ -36,8 +36,8 @@ enum {
 struct evaluation
 {
     uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */
-    /* The run is divided into this number of equal parts, with an evaluation between each two. 0 or
-     * 1: no evaluation. */
+    /* The run is divided into this number of equal parts, with an evaluation after each part but
+     * the last. 0 or 1: no evaluation. */
     uint32_t parts;
     uint64_t samples; /* Number of samples of one evaluation. 0: all held-out samples. */
 };
@@ -46,13 +46,14 @@ struct evaluation
  * peer trains in one round. 0: not known, so there are no evaluations. */
 struct evaluation evaluation_plan(uint64_t rounds, uint64_t samples_a_round);
 
-/* Returns whether training evaluates the model after `done` of `rounds` rounds (below 2^58). Always
- * false after 0 rounds. With `parts` also false at the end of the run, whose evaluation is
- * separate. */
+/* Returns whether training evaluates the model after `done` of `rounds` rounds. `rounds` must be
+ * below 2^58. Always false after 0 rounds. If e->every is 0, also false at the end of the run,
+ * because the final model is evaluated separately. */
 bool evaluation_due(const struct evaluation *e, uint64_t rounds, uint64_t done);
 
-/* Returns whether an evaluation was due after any round in (from, done]. For callers that do not
- * ask after every round. Only evaluations after a part of the run (e->parts) count. */
+/* Returns whether one of the e->parts parts of the run has ended since round `from`, so that an
+ * evaluation was due in the rounds (from, done]. Ignores e->every. Always false at the end of the
+ * run. For callers that do not ask after every round. */
 bool evaluation_passed(const struct evaluation *e, uint64_t rounds, uint64_t from, uint64_t done);
 
 #endif

@@ -5,9 +5,9 @@
  * that is asked to stop therefore proposes a step counter for one more checkpoint (checkpoint.h)
  * and continues to train.
  *
- * The checkpoint is due at a step counter d, a few hops ahead. The peer leaves at step counter d +
- * 2 reach + 2, because all peers have then passed d. `reach` is the eccentricity of this peer. The
- * result depends on the case:
+ * The checkpoint is due at a step counter d, a few rounds ahead. The peer leaves at step counter
+ * d + 2 reach + 2, because all peers have then passed d. `reach` is the eccentricity of this peer.
+ * The result depends on the case:
  *
  *   - All peers are asked, as by Ctrl-C in `hearsay local`: all agree on d, and a peer that leaves
  *     does not change what the others do up to d.
@@ -15,7 +15,8 @@
  *     enough.
  *   - Rounds are slow: the peer leaves after GRACEFUL_STOP_US. The run can resume from the previous
  *     checkpoint.
- *   - A member left before it reached d: the peer leaves at once, with the previous checkpoint.
+ *   - Another member left before it reached d: the peer leaves at once, with its previous
+ *     checkpoint.
  */
 #ifndef PEER_NODE_STEP_GRACEFUL_STOP_H
 #define PEER_NODE_STEP_GRACEFUL_STOP_H

@@ -359,8 +359,8 @@ static void weigh_steps(const struct job *j)
 }
 
 /* Called on the worker thread when all parameters from index `from` on have their final values.
- * Encodes these parameters and announces the fragment to the loop thread. If `from` is 0, the local
- * steps are over, and encode() makes the rest of the delta. */
+ * Encodes these parameters. If enough bytes are new, announces a fragment of the delta to the loop
+ * thread. If `from` is 0, the local steps are over, and encode() makes the rest of the delta. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;

@@ -19,16 +19,16 @@
  *                            encode  send Q(x - a)
  *                 2nd job:   steps   x += local steps
  *
- * With --overlap 1 the deltas therefore describe the models before the local steps. The next round
- * computes its correction gamma w (b - a) from them, and adds it to the model after the local
- * steps. In both orders an exchange is equal and opposite at its two ends, so the mean of the
- * models is kept.
+ * With --overlap 1 the deltas therefore describe the models before the local steps. The correction
+ * gamma w (b - a) that follows from these deltas is added in the next round, after the local steps.
+ * In both orders an exchange adds opposite corrections to the models at its two ends, so the mean
+ * of the models does not change.
  *
- * With --overlap layer a round is one job with the numbers of --overlap 0. Fragments of its deltas
- * are sent during the backward pass of the last local step (parts.h).
+ * With --overlap layer a round is one job in the order of --overlap 0. Fragments of its deltas are
+ * sent during the backward pass of the last local step (parts.h).
  *
  * struct job is defined in job_state.h, and written by job.c and job_figures.c only. While a job
- * runs, the worker owns what job_work() writes, the trainer and the model.
+ * runs, the worker owns the trainer, the model, and all fields that job_work() writes.
  */
 #ifndef PEER_NODE_STEP_JOB_H
 #define PEER_NODE_STEP_JOB_H
@@ -57,8 +57,8 @@ void job_share(struct job *j);
 /* Plans a job of the current phase and requests it from the driver. If memory is exhausted, the
  * node ends. */
 void job_start(struct job *j);
-/* Plans the last job, which exchanges nothing, measures the drift, and evaluates the model on all
- * samples. */
+/* Plans the last job and requests it from the driver. This job exchanges no deltas, measures the
+ * drift, and evaluates the model on all held-out samples. */
 void job_last(struct job *j);
 /* Does the job. Called on the worker thread. clock_us: a monotonic clock, in microseconds. */
 void job_work(struct job *j, int64_t (*clock_us)(void));
@@ -80,8 +80,8 @@ bool job_is_half_done(const struct job *j);
 void job_go_on(struct job *j);
 
 /* Judges the whole training before the last job and warns if it diverged. This is needed because a
- * small consensus distance does not show that the model is good. job_done() also warns if nothing
- * was learnt, by the accuracy of the final model. */
+ * small consensus distance does not show that the model is good. After the last job, job_done()
+ * also warns if nothing was learnt. */
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);

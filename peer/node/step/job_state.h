@@ -37,8 +37,8 @@ struct job
     uint64_t round;
     uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
     uint64_t evaluate_beat;    /* Step counter of the model that is evaluated. */
-    /* Copy of the model for the model server, which the worker fills after mixing. NULL: no model
-     * was requested. */
+    /* Packet that the worker fills with a copy of the model after mixing, for the model server.
+     * NULL: no copy was requested, or no packet was free. */
     struct packet *snapshot;
     /* True: the worker fills `snapshot`, the copy of the model for the model server, only if a
      * drift window (a period in which peers estimate the drift) begins with this job. */
@@ -77,8 +77,8 @@ struct job
      * thread. */
     size_t told;
     uint32_t n_parts; /* Number of fragments of this job's delta that the worker has announced. */
-    /* True: training diverged in this job, and the model was set back to the last good copy, that
-     * of round rollback.round. */
+    /* True: training diverged in this job, so the last good copy of the model, which was made in
+     * round rollback.round, was restored. */
     bool ran_away;
     /* True: this is the last job of the run, which computes the evidence of the final model. */
     bool last;

@@ -11,9 +11,10 @@
  * an average of 0 would otherwise limit every wait to 0, and thus stay 0. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
-/* A job hangs if it exceeds --straggler-timeout, LIMIT_JOBS times the mean job and LIMIT_LONGEST
- * times the longest job. The longest job counts because jobs with an evaluation are long. Before
- * the first job with local steps has ended, the limit is LIMIT_FIRST times --straggler-timeout. */
+/* A job hangs if it takes longer than each of three limits: --straggler-timeout, LIMIT_JOBS times
+ * the mean job, and LIMIT_LONGEST times the longest job. The longest job counts because jobs with
+ * an evaluation are long. Before the first job with local steps has ended, the only limit is
+ * LIMIT_FIRST times --straggler-timeout. */
 enum { LIMIT_JOBS = 20, LIMIT_LONGEST = 4, LIMIT_FIRST = 6 };
 
 static int64_t larger(int64_t a, int64_t b)

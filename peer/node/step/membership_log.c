@@ -111,9 +111,10 @@ static struct membership_log_entry *add(struct membership_log *r, const uint8_t 
     return e;
 }
 
-/* Returns the entry of a member, or NULL if there is nothing to print about it. Nothing is printed
- * about this peer, a member that was always alive, a refused member (the reason was printed), or a
- * member that has ended its run (it may exit). */
+/* Returns the entry of a member. Adds the entry if the member is not alive and has none. NULL:
+ * there is nothing to print about the member, or memory is exhausted. Nothing is printed about this
+ * peer, a member that was always alive, a member that is not accepted, a refused member (the reason
+ * was printed), or a member that has ended its run (it may exit). */
 static struct membership_log_entry *entry_of(struct membership_log *r, const struct member *m)
 {
     if (env_same_id(m->record->id, r->env->config.id) || m->refused

@@ -1,4 +1,4 @@
-/* peer/node/step/phase_log.c -- the reasons for a change of phase, in words. */
+/* peer/node/step/phase_log.c -- prints debug notes about changes of phase, with their reasons. */
 
 #include "peer/node/step/phases_state.h"
 

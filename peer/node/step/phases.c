@@ -21,9 +21,9 @@ static const double final_margin = 0.8;
 static const double better_factor = 0.9;
 
 enum {
-    /* The consensus phase counts as stalled only after this many drift windows (measurements of the
-     * consensus distance) and rounds without progress. A time limit alone would be too short on a
-     * slow network. */
+    /* The consensus phase counts as stalled only after STALL_WINDOWS drift windows (measurements of
+     * the consensus distance) and STALL_ROUNDS rounds without progress. A time limit alone would be
+     * too short on a slow network. */
     STALL_WINDOWS = 3,
     STALL_ROUNDS = 64,
     /* Least number of rounds of the consensus phase after the first aborted attempt of the finish
@@ -114,8 +114,8 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_CONSENSUS && !held(ph)));
 }
 
-/* Replaces all measurements of this peer's distance from the mean by `bound`, for the rest of the
- * run. */
+/* Replaces all measurements of this peer's distance from the mean by `bound`. Drift windows that
+ * end later do not count until begin_bound() is called. */
 static void set_bound(struct phases *ph, double bound)
 {
     ph->bound = bound;
@@ -123,17 +123,17 @@ static void set_bound(struct phases *ph, double bound)
     ph->settling_window = UINT64_MAX;
 }
 
-/* Called when this peer's model has become final, and this process has done no consensus phase.
- * `bound`: bound on the distance of the model. Earlier drift figures are about other models, so
- * they do not count. */
+/* Called when this peer's final model is one that this process has not mixed: a fetched model, or
+ * the stored model of an earlier process. `bound`: bound on the distance of the model. Earlier
+ * drift figures are about other models, so they do not count. */
 static void begin_final(struct phases *ph, double bound)
 {
     ph->final = true;
     set_bound(ph, bound);
 }
 
-/* Makes the model that this peer fetched its final model, because all members with a model have
- * finished. */
+/* Makes the fetched model this peer's final model. Called if the certificate covers the model, or
+ * if all other live members have ended their run. */
 static void take_final(struct phases *ph)
 {
     bool sole = member_counts_vertices(ph->env) == 2;
@@ -192,9 +192,9 @@ static void say_beat(struct phases *ph)
 static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
-    /* Each claim moves this peer forward, so update() makes a final decision at some time. */
+    /* Each claim moves this peer forward, so the loop in update() ends. */
     assert(beat > phases_beat(ph));
-    /* In the consensus phase only rounds of that phase can be skipped, so their number grows. */
+    /* In the consensus phase only rounds of that phase can be skipped, so settle_rounds grows. */
     assert(ph->phase == NODE_TRAINING || (ph->phase == NODE_CONSENSUS && ph->round >= last));
     if (ph->done + ph->skipped == 0) {
         MARK("phases: joins at a later round");
@@ -253,8 +253,8 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
     checkpoint_members(ph->checkpoint, es.n_members);
 }
 
-/* Announces this peer's next step counter. A delta carries it already, so BEAT messages are sent only
- * to neighbours that get no delta. */
+/* Announces this peer's next step counter. A delta carries it already, so BEAT messages are sent
+ * only to neighbours that get no delta. */
 void phases_ahead(struct phases *ph)
 {
     assert(!ph->ahead);
@@ -278,7 +278,8 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
     job_watchdog_done(ph, took);
-    /* While the worker of this peer hung, the consensus phase could make no progress. */
+    /* The consensus phase could make no progress during such a long job, so the duration of the job
+     * does not count as time without progress. */
     if (took > SCHEDULE_STALL_US)
         ph->better_us = ph->env->now_us;
     averaging_pass_done(ph->edges);
@@ -323,8 +324,8 @@ double phases_own_distance(const struct phases *ph)
     MARK_IF(others_ended_apart(ph), "phases: more neighbours than B ended outside the target");
     if (others_ended_apart(ph))
         return (double)INFINITY;
-    /* The lower bound `apart` does not limit the result of an exact averaging pass, because replicas
-     * can be older than the pass. */
+    /* The lower bound `apart` does not limit the result of an exact averaging pass, because
+     * replicas can be older than the pass. */
     return fmin(averaging_pass_bound(ph->edges), fmax(measured(ph), ph->apart));
 }
 
@@ -351,8 +352,9 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Returns the sum of the squared distances to the neighbours' models. Infinite: not measured. Mixers
- * that exchange no deltas in training measure it from the second round of the consensus phase on. */
+/* Returns the sum of the squared distances to the neighbours' models. INFINITY: not measured. With
+ * mixers that exchange no deltas in training, the first measurement is in the second round of the
+ * consensus phase. */
 static double neighbours_distance2(const struct phases *ph)
 {
     double local2 = ph->workshop->mixing.local2;
@@ -404,8 +406,9 @@ static void look_for_progress(struct phases *ph)
         better(ph);
 }
 
-/* Returns the longest time between two exchanges in the consensus phase, in microseconds: a
- * neighbour may have a slow processor, and the deltas of this peer share one slow link. */
+/* Returns the longest time without an exchange that is still normal in the consensus phase, in
+ * microseconds: a neighbour may have a slow processor, and the deltas of this peer share one slow
+ * link. */
 static int64_t exchange_limit_us(const struct phases *ph)
 {
     int64_t job_us = job_watchdog_limit_us(ph) < INT64_MAX ? job_watchdog_limit_us(ph) : 0;
@@ -413,7 +416,8 @@ static int64_t exchange_limit_us(const struct phases *ph)
     return (job_us > SCHEDULE_STALL_US ? job_us : SCHEDULE_STALL_US) + link_us;
 }
 
-/* Returns how long the consensus phase has made no progress. 0: too early to judge. */
+/* Returns how long the consensus phase has made no progress, in microseconds. 0: too early to
+ * judge. */
 static int64_t stalled_us(const struct phases *ph)
 {
     const struct edges_status es = edges_status(ph->edges);
@@ -492,8 +496,8 @@ static void forget_outdated(struct phases *ph)
     if (!moved)
         return;
     MARK_IF(ph->draining, "phases: mixes again, the bounds were discarded");
-    /* Whether all peers are near the mean is not known any more, so the peer, which was about to
-     * end, mixes again. */
+    /* Not all peers are known to be near the mean any more, so a peer that was about to end mixes
+     * again. */
     ph->draining = false;
     distance_bound_begin(&ph->chain);
     begin_bound(ph, false);
@@ -577,11 +581,11 @@ static void follow_members(struct phases *ph)
     env_end(ph->env, 1);
 }
 
-/* Decides whether enough members are present to begin; --min-peers matters only for the start of a
- * run. A peer with a stored final model takes part in no start, and only joins members that have
- * begun. A peer that takes part in the start becomes an initial member. It then waits until enough
- * initial members are known, or another peer has begun, so that all initial members know the voters
- * of the run (quorum.h). */
+/* Returns whether enough members are present for this peer to begin. A run that has begun has
+ * enough members. Before the start of a run, --min-peers members must be present. This peer then
+ * becomes an initial member, and waits until it knows --min-peers initial members or the run has
+ * begun, so that all initial members know the voters of the run (quorum.h). A peer whose earlier
+ * process has stored its final model does not start a run, and waits until a member has begun. */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
@@ -727,11 +731,11 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* ---- what follows ---- */
 
-/* Returns whether a peer that begins now becomes an initial member (quorum.h). With --min-peers 1
- * there is no common start, so each peer that joins before the last round does. Otherwise the
- * initial members are those that enough_members() has marked: a peer that joins a run under way may
- * be unknown to initial members that are cut off already, and the two sides of the cut would count
- * different voters. */
+/* Returns whether this peer, which begins now, becomes an initial member (quorum.h). With
+ * --min-peers 1 the peers do not start together, so each peer that joins before the last round
+ * becomes one. With a higher --min-peers, enough_members() has marked the initial members already.
+ * A peer that joins later is none: initial members that are cut off may not know it, and the two
+ * sides of the cut would count different voters. */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -775,8 +779,8 @@ static enum phases_next start_job(struct phases *ph, bool steps)
     return PHASES_JOB;
 }
 
-/* Fetches the model with which this peer joins. If this peer has a model, but the run is too far
- * ahead of it, drops the model first. */
+/* Continues to obtain the model with which this peer joins. If this peer has a model, but the run
+ * is too far ahead of it, drops the model first. */
 static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
 {
     assert(ph->phase == NODE_JOINING); /* A later phase must not drop the model. */
@@ -845,9 +849,9 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     return PHASES_WAIT;
 }
 
-/* Called if the run has a certificate, but this peer still mixes, because it was absent when the
- * certificate was decided. Fetches a model from members that the certificate covers and takes it as
- * the final model. This peer keeps its own model until the fetched one is complete. */
+/* Called in the consensus phase if the run has a certificate, and a connected member has a model
+ * that it covers. Fetches such a model and takes it as the final model. This peer keeps its own
+ * model until the fetched one is complete. */
 static enum phases_next take_certified(struct phases *ph)
 {
     if (!join_update(ph->join, ph->certificate))

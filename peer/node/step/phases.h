@@ -1,22 +1,23 @@
-/* peer/node/step/phases.h -- the phase of a peer: shows the schedule its view and follows its
- * decision.
+/* peer/node/step/phases.h -- holds the phase of a peer, and carries out the decisions of the
+ * schedule.
  *
- * schedule.h contains the rules and draws the phases. phases_update() shows the schedule what this
- * peer knows, updates the state below and returns what the node must do. struct phases holds the
- * phase, the rounds and how they ended, the quorum, and the progress of the consensus phase. It is
- * defined in phases_state.h and written by phases.c, job_watchdog.c and run_ended.c.
+ * schedule.h contains the rules and a diagram of the phases. phases_update() passes to the schedule
+ * what this peer knows, updates struct phases, and returns what the node must do. struct phases
+ * holds the phase, the numbers of rounds, and the progress of the consensus phase. It is defined in
+ * phases_state.h and written by phases.c, job_watchdog.c, run_ended.c and scheduler_view.c.
  *
  * A process may start, or start again, when other members have already finished:
  *
- *   - All live members have finished: this peer takes their model as its final model. It claims
- *     consensus if that model is within --final-drift of its sources' models.
- *   - Some members have finished: this peer fetches a model, and ends in the consensus phase with
- *     the members that have not finished.
+ *   - All live members have finished: this peer takes their model as its final model. This peer
+ *     claims consensus if the model is within --final-drift of the models of the members that sent
+ *     it.
+ *   - Some members have finished: this peer fetches a model, and takes part in the consensus phase
+ *     of the members that have not finished.
  *   - Some members have finished, and no member can provide a model: the run ended without this
  *     peer, even if this peer has a checkpoint.
  *
- * Every round that is over for this peer was over before it joined, was done by it, or was skipped
- * by it because the run was too far ahead:
+ * The rounds that are over for this peer are those that were over when it joined, those that it
+ * did, and those that it skipped because the run was too far ahead:
  *
  *   joined + done + skipped = round
  */
@@ -55,16 +56,19 @@ struct phases_status
     int64_t idle_since_us;  /* Time at which the last job of this peer ended. */
     /* Time at which phases_update() must be called again. INT64_MAX: only at the next event. */
     int64_t wake_us;
-    uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
+    /* Number of vertices of the graph when this peer's model became final. 0: it is not final. */
+    uint32_t n_ended;
     bool copies;  /* True: the job that just ended must be followed by a copy for a checkpoint. */
     bool stalled; /* True: this peer's worker has run one job for too long. */
     bool away;    /* True: the run ended while this peer was absent, so this peer ends, too. */
-    /* True: the model that this peer fetched is final, because all other members had finished. */
+    /* True: the model is final and this process has not mixed it. The model was fetched, or stored
+     * by an earlier process. */
     bool final;
     bool taken; /* True: this peer fetched its model from other members. */
     /* True: no neighbour is left to mix with, and this peer waits for the finish protocol. */
     bool stranded;
-    /* Bound on the consensus distance that is computed from the edges (distance_bound.h). */
+    /* Bound on the consensus distance that is computed from the edges (distance_bound.h). INFINITY:
+     * the bound is not used. */
     double edge_bound;
 };
 
@@ -99,7 +103,8 @@ struct phases *phases_open(struct env *env, const struct sessions *s, struct run
 void phases_close(struct phases *ph);
 /* Starts the timers. Called once, at the first event of the node. */
 void phases_start(struct phases *ph);
-/* Forgets the rounds of a run that this peer has not begun. Called in the phase joining. */
+/* Resets the numbers of rounds. Called in the phase NODE_JOINING, when another run replaces the run
+ * of this peer. */
 void phases_forget(struct phases *ph);
 
 /* Examines the state of all modules, makes the next decision and returns what the node must do.
@@ -109,8 +114,8 @@ enum phases_next phases_update(struct phases *ph, const struct phases_input *in)
 /* Called when an attempt of the finish protocol was aborted and attempt number `attempt` begins.
  * The consensus phase continues for at least 32 rounds, doubled for each earlier abort. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
-/* Called when the decided certificate does not cover the final model of this peer. The peer stays in
- * the consensus phase, or returns to it, and fetches a model that the certificate covers. */
+/* Called when the decided certificate does not cover the final model of this peer. The peer stays
+ * in the consensus phase, or returns to it, and fetches a model that the certificate covers. */
 void phases_uncovered(struct phases *ph);
 /* Called while a job runs. If the worker hangs, announces this to the other members. */
 void phases_watch_job(struct phases *ph);
@@ -122,8 +127,8 @@ void phases_sign(struct phases *ph);
  * checkpoint if there is one. The rounds after the checkpoint count as done by this peer. Without a
  * checkpoint, this process joins at the last round. */
 void phases_restore_final(struct phases *ph);
-/* Called when a model of round join_fetched() was fetched. This peer joins while the run is under
- * way, or at its end. */
+/* Called when a fetched model (join_fetched()) is complete. This peer joins the run at the round of
+ * this model, or at the end of the run. */
 void phases_join(struct phases *ph);
 /* Returns whether the job that is being planned must begin a drift window, a period in which peers
  * estimate the consensus distance. Clears the request for the window, so the function may be called
@@ -143,8 +148,8 @@ void phases_resumed(struct phases *ph, bool is_old);
 /* Called when this peer has given up its own checkpoints, because it cannot resume from them. */
 void phases_lost_checkpoint(struct phases *ph);
 
-/* Prints a debug note about the end of the node. Called in the step in which the node ends. `asked`:
- * the user or the program has requested the end. */
+/* Prints a debug note about the end of the node. Called in the step in which the node ends.
+ * `asked`: the user or the program has requested the end. */
 void phase_log_left(const struct phases *ph, bool asked);
 
 /* ---- questions ---- */

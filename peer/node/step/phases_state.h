@@ -34,18 +34,19 @@ struct phases
     enum node_past past;
     bool resumed; /* True: the model comes from this peer's own checkpoint and may be old. */
     bool taken;   /* True: the model was fetched from other members. */
-    /* True: the model that this peer fetched is final, because all other members had finished. */
+    /* True: the model is final and this process has not mixed it. The model was fetched, or stored
+     * by an earlier process. */
     bool final;
     uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
     bool steps;             /* True: the current or next job takes local steps. */
     /* True: this peer is about to end the consensus phase. It makes no new deltas, and completes
      * exchanges that are half done. */
     bool draining;
-    /* Hops around this peer within which all peers are near the mean, by schedule_settled() at the
-     * last decision. */
+    /* Number of hops around this peer within which all peers were near the mean at the last
+     * decision (schedule_settled()). 0: this peer was not known to be near it. */
     uint32_t settled;
     /* Number of a drift window, a period in which peers estimate the consensus distance. Only
-     * figures of windows with higher numbers count. */
+     * figures of windows with higher numbers count. UINT64_MAX: no figures count. */
     uint64_t settling_window;
     /* True: the next job of the consensus phase must begin a new drift window (a period of
      * measurement of the drift). Set in lock step only, and cleared when that job is planned. */
@@ -76,8 +77,9 @@ struct phases
      * distance always counts. Set when an attempt of the finish protocol is aborted, because the
      * estimates of the distance were wrong. */
     uint64_t mix_until;
-    uint32_t n_ended; /* Number of vertices of the graph when this peer's model became final. */
-    bool stalled;     /* True: this peer's worker has run one job for too long. */
+    /* Number of vertices of the graph when this peer's model became final. 0: it is not final. */
+    uint32_t n_ended;
+    bool stalled; /* True: this peer's worker has run one job for too long. */
 
     bool away; /* True: the run ended while this peer was absent, so this peer ends, too. */
     /* True: with --overlap 1, the next step counter was announced already, before the local steps
@@ -122,8 +124,8 @@ struct phases
     double best;
     double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
     /* Copies made at the last progress of the consensus phase. best_settled: `settled`. best_view:
-     * hash of the members for which the edges were chosen. best_window: number of drift windows that
-     * had given a result. best_rounds: `settle_rounds`. */
+     * hash of the members for which the edges were chosen. best_window: number of drift windows
+     * that had given a result. best_rounds: `settle_rounds`. */
     uint32_t best_settled;
     uint64_t best_view, best_window, best_rounds;
     int64_t better_us; /* Time of the last progress of the consensus phase. */
@@ -132,7 +134,7 @@ struct phases
     enum certificate_prospect prospect;
     /* Certificate of the run (evidence of its success). NULL: none is known. Borrowed. */
     const struct finish_proposal *certificate;
-    /* Time from which the delay until the next message about a wait is counted. */
+    /* Time at which the delay before the next message about a wait begins. */
     int64_t told_us;
     int64_t skip_us; /* No message about skipped rounds is printed before this time. */
     /* The schedule's view of the edges. Array with room for cap_seen entries. Owned. */

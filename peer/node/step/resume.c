@@ -27,7 +27,7 @@ struct resume_member
 enum resume_state {
     RESUME_NONE,  /* This process has no checkpoints, or does not use them. */
     RESUME_WAITS, /* This process has not decided yet from which checkpoint it resumes. */
-    RESUME_DONE   /* This process has resumed from a checkpoint. */
+    RESUME_DONE   /* This process has resumed from a checkpoint or with a stored final model. */
 };
 
 /* State of this peer's resumption, and the last copy that was made for a checkpoint. */
@@ -298,8 +298,9 @@ static void read_members(struct resume *r, struct state *s)
         members_know(r->env->members, r->member[i].id, r->env->now_us);
 }
 
-/* Reads the stored model of an earlier process into `x`. Returns whether this is the model that the
- * process has reported to the finish protocol. Warns if it is another model. */
+/* Reads the stored model of an earlier process into `x`. Returns whether it is the model that an
+ * earlier process has reported to the finish protocol. If it is another model, returns false and
+ * may warn. */
 static bool read_reported(const struct resume *r, float *x)
 {
     const struct node_config *c = &r->env->config;
@@ -310,7 +311,8 @@ static bool read_reported(const struct resume *r, float *x)
         return false;
     if (rng_hash(x, r->workshop->mixing.n_floats * sizeof *x) == hash)
         return true;
-    /* If the process was killed between storing and reporting a model, the stored model is good. */
+    /* The file need not be damaged: if the process was killed after it had stored a model and
+     * before it could report the model, the stored model is good. */
     if (c->past == NODE_PAST_FINAL)
         env_note(r->env, NOTE_WARNING,
                  "the stored final model is not used, because it does not have the hash that this "
@@ -513,9 +515,9 @@ static bool has_beat(const struct record *r, uint64_t beat)
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
-/* Returns whether all checkpoints of this peer have one step counter. Two checkpoints have equal
- * step counters if the run was restarted from the first of them, and reached its step counter
- * again. */
+/* Returns whether all checkpoints of this peer have the same step counter. This is the case if
+ * there is one checkpoint, or if the run was restarted from the first of two and reached its step
+ * counter again. */
 static bool is_first(const struct resume *r)
 {
     const struct node_config *c = &r->env->config;
@@ -569,8 +571,8 @@ static bool load(struct resume *r, struct state *s)
     if (s->failed)
         return false;
     /* The model of a checkpoint may be too old for the round that the run has reached. This is not
-     * checked if the run is not in lock step and all members restarted, because the checkpoints of
-     * the members are of different rounds anyway. */
+     * checked if the run is not in lock step and no member is known to have continued it, because
+     * the checkpoints of the members are of different rounds anyway. */
     assert(!join_has_model(r->join)); /* No module uses the model that the checkpoint replaces. */
     phases_resumed(r->phases, r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0);
     join_resumed(r->join);

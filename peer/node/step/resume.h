@@ -1,12 +1,13 @@
-/* peer/node/step/resume.h -- decides from which checkpoint a restarted peer resumes, and makes the
- * copies that checkpoints are written from.
+/* peer/node/step/resume.h -- decides from which checkpoint a restarted peer resumes, and copies the
+ * state of this peer for new checkpoints.
  *
  * A process that finds checkpoints of an earlier process (node_config.resume) announces their step
  * counters in its member record and waits for the members that took part when the newest checkpoint
  * was taken. While it waits (resume_is_waiting()), it opens no edges and fetches no model. The wait
  * ends when one of these holds:
  *
- *   - each member has restarted, has left, or has been replaced by another identity of its name
+ *   - each member has restarted, has left, or is replaced: a live member has its name, but another
+ *     identity
  *   - a session shows that one member is still the same process as at the checkpoint
  *   - RESUME_US (30 s) have passed, and the members that are back reach the quorum
  *   - --quorum-timeout has passed
@@ -24,11 +25,11 @@
  *   - This peer has only one checkpoint: start the run again from round 0.
  *   - Otherwise: resume from the newest checkpoint.
  *
- * A peer whose earlier process has reported its final model to the finish protocol does not wait.
- * If the stored model is the reported one, a certificate may depend on it. The peer therefore takes
- * the model back, and is in the finishing phase at once. The counters are those of the newest
- * checkpoint. A process without checkpoints takes the model back only if the promise contains the
- * certificate (resume_restore_certified()).
+ * If the stored final model of an earlier process is the one that this process has reported to the
+ * finish protocol, a certificate may depend on the model. The peer then does not wait: it takes the
+ * model back as its final model, and takes the counters from the newest checkpoint. A process
+ * without checkpoints takes the model back only if the promise contains the certificate
+ * (resume_restore_certified()).
  *
  * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
  * the same, the edges are restored, too: both ends report epoch and round of the edge, find them
@@ -83,14 +84,15 @@ int resume_run(struct resume *r, struct run *run);
  * (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* For a process without checkpoints, after the run is known: takes back the final model of an earlier
- * process if the stored promise contains the certificate of the run, and that process has reported
- * the model. The peer then ends with this certificate. Without a certificate a model is not taken
- * back, because without a checkpoint this process does not know the voters. */
+/* For a process without checkpoints, after the run is known. Takes back the final model of an
+ * earlier process if that process has reported the model, and the stored promise contains the
+ * certificate of the run. The peer then ends with this certificate. Without a certificate a model
+ * is not taken back, because without a checkpoint this process does not know the voters. */
 void resume_restore_certified(struct resume *r);
 
-/* Returns true if this process resumed a run of several members and has received no HELLO message
- * of any peer. */
+/* Returns whether this process has resumed from a checkpoint of several members, or waits to do so,
+ * and has received no HELLO message of any peer. Members that have left or are replaced do not
+ * count. */
 bool resume_deserted(const struct resume *r);
 
 /* Continues to wait for the members of the checkpoint. Returns false while the wait lasts, or if

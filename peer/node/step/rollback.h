@@ -19,8 +19,8 @@
  *     batch has such a loss while training works.
  *   - The model is more than 32 times as far from the last copy as after any earlier round, and its
  *     distance is more than 32 times the length of the copy. In addition, the loss of 64 held-out
- *     samples is above the limit of the previous rule. This rule catches the first step of a learning
- *     rate that is far too large.
+ *     samples is above the limit of the previous rule. This rule catches the first step of a
+ *     learning rate that is far too large.
  *
  * A slower divergence is detected at the end of training (divergence.h). Replicas are not rolled
  * back: to the neighbours, a rollback looks like the update of a round. The decision depends only
@@ -40,7 +40,7 @@ struct rollback
     const struct trainer *trainer; /* The run's trainer. NULL: this struct is not open. */
     size_t dim;                    /* Number of trained parameters. */
     float *good;       /* Copy of the last good model: all n_params floats of the trainer. Owned. */
-    uint64_t round;    /* Round before whose local steps the last good model was copied. */
+    uint64_t round;    /* Round in which the last good model was copied, before the local steps. */
     bool has;          /* True: a copy of a good model exists. */
     struct state kept; /* State of the trainer when the last good model was copied. */
     double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
@@ -64,7 +64,8 @@ int rollback_open(struct rollback *r, const struct trainer *t);
 void rollback_close(struct rollback *r);
 
 /* Called before the local steps of `round`, with the model x. Copies x and the trainer's state if
- * the last copy is old enough and x is good. O(n_params) if a copy is due, else O(1). */
+ * there is no copy yet, or if the last copy is old enough and x is good. O(n_params) if a copy is
+ * due, else O(1). */
 void rollback_mark(struct rollback *r, const float *x, uint64_t round);
 
 /* Called after the local steps, with their report. Returns whether training diverged. If so,

@@ -2,17 +2,18 @@
  *
  * The run has ended without this peer if one of these conditions holds:
  *
- *   - The peer is joining, was in the run before, and has no checkpoint of it, or could not resume
- *     from its checkpoints. For --quorum-timeout too few members were present to begin, and no live
+ *   - The peer is joining and was in the run before. It has no checkpoint, or could not resume from
+ *     its checkpoints. For --quorum-timeout, too few members were present to begin, and no live
  *     member has resumed or waits to resume from a checkpoint (join_others_resume()). The peer ends
- *     without a model. If an earlier process has stored its final model, this peer never begins
- *     a run, and ends in the same way unless it meets a member that has begun.
+ *     without a model. A peer whose earlier process has stored its final model does not start a
+ *     run, so it also ends unless it meets a member that has begun.
  *   - The peer is in training or in the consensus phase and has no session. All other members have
  *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US. In a run that ends with a
  *     certificate, this peer must also know the certificate.
- *   - The peer is in training or in the consensus phase and has lost its last session, because it
- *     was paused, or was cut off. If it was cut off, it must also be below the quorum, or all other
- *     members have finished. Since then all its dials to other members were refused.
+ *   - The peer is in training or in the consensus phase. It has lost its last session, because it
+ *     was paused or cut off from the network, and since then all its dials to other members were
+ *     refused. A peer that was cut off must also be below the quorum, or all other members must
+ *     have finished.
  *
  * The verdict is then ended-elsewhere (verdict.h). The functions belong to the module phases, whose
  * fields they read and write.
@@ -23,11 +24,12 @@
 #include "peer/node/step/phases.h"
 
 /* Called while this peer joins. Starts or clears the timer ph->missed_us, which measures how long
- * too few members are present. `complete`: enough members are present to begin, or others resume. */
+ * too few members are present. `complete`: enough members are present to begin, or others
+ * resume. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
-/* Ends the node if too few members have been present for --quorum-timeout while joining. Applies
- * only to a peer that was in the run before. */
+/* Ends the node if this peer is joining and too few members have been present for --quorum-timeout.
+ * Applies only to a peer that was in the run before. */
 void run_ended_waits(struct phases *ph);
 
 /* Returns whether the run has ended without this peer. Once true, the result stays true

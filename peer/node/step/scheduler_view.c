@@ -27,9 +27,9 @@ static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 }
 
 /* Returns whether this peer waits for the delta or BEAT that an exact averaging pass needs from the
- * neighbour. The wait is limited, but long enough to survive a broken session, and to wait for a
- * neighbour that still trains. For an edge that has not been open for that time (one of its ends
- * distrusts the other) there is no wait. */
+ * neighbour. The time limit of the wait allows for a broken session, and for a neighbour that still
+ * trains. There is no wait for an edge that has not been open for this time, for example because
+ * one of its ends distrusts the other. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
     if (ph->phase != NODE_CONSENSUS || ph->draining
@@ -48,7 +48,8 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
  * first case that applies decides:
  *
  *   - The edge belongs to the graph of training only, or the run has exact averaging passes: the
- *     number in the neighbour's last applied delta or BEAT message, up to this peer's step counter.
+ *     number in the neighbour's last applied delta, or in a later BEAT message. BEAT messages for
+ *     step counters above this peer's are ignored.
  *   - Lock step, and the next exchange is complete: the number in the neighbour's delta of that
  *     exchange. Every peer has all deltas of a round before it continues, so the number of hops can
  *     grow by one per round.

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Added to twice the eccentricity of a peer, in rounds, for exchanges that are half done. The
- * eccentricity counts for the rounds by which two peers may end apart. */
+/* Number of rounds for exchanges that are half done. waits_mixing_rounds() adds it to twice the
+ * eccentricity of the peer, an upper bound on the rounds by which two peers may end apart. */
 enum { MIXING_ROUNDS = 16 };
 
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)

@@ -1,5 +1,5 @@
-/* peer/node/step/waits.h -- stores the neighbour for which the schedule waits, and the rules of
- * node_wait().
+/* peer/node/step/waits.h -- records for which neighbour the schedule waits, and computes what a
+ * peer waits for and for how long.
  *
  * node_wait() tells drivers what this peer waits for. The result depends on the phase, and in each
  * phase the first condition that holds decides.
@@ -43,26 +43,31 @@ struct waits
     uint64_t beat;
 };
 
-/* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. Ignored if the
- * decision names no neighbour. */
+/* Records a decision of the schedule. `id`: identity of the neighbour d->for_whom. If that is NULL,
+ * `id` is ignored. */
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id);
 
 struct member;
 struct phases;
 
-/* Returns the member for which this peer waits after its own model is final: a present member that
- * has not ended its run. If there is none, exactly half of the voters are present, and this peer
- * waits for the certificate: the absent voter with the smallest identity, without which half is no
- * quorum. NULL: this peer waits for no single member. O(members^2). */
+/* Returns the member for which this peer waits after its own model is final. The first member that
+ * exists is returned:
+ *
+ *   - a present member that has not ended its run
+ *   - the voter with the smallest identity, if it is dead, exactly half of the voters are present,
+ *     and this peer waits for the certificate: half of the voters is no quorum without this voter
+ *
+ * NULL: this peer waits for no single member. O(members^2). */
 const struct member *waits_last_member(const struct phases *ph);
-/* Returns the largest number of rounds that a peer mixes after another peer has ended, without
- * faults and in lock step. */
+/* Returns the largest number of rounds for which this peer mixes after another peer has ended, in
+ * lock step and without faults. */
 uint64_t waits_mixing_rounds(const struct phases *ph);
-/* Returns how long a peer with a frozen model waits for the certificate at most, in microseconds:
- * --quorum-timeout, because other members may wait that long for the quorum before they end their
- * run, plus the time of waits_mixing_rounds() mean jobs, at least SCHEDULE_STALL_US. */
+/* Returns the longest time for which a peer with a frozen model waits for the certificate, in
+ * microseconds. The time has two parts: --quorum-timeout, because other members may wait that long
+ * for the quorum before they end their run, and the larger of SCHEDULE_STALL_US and the duration of
+ * waits_mixing_rounds() mean jobs. */
 int64_t waits_certificate_limit_us(const struct phases *ph);
-/* Returns how long this peer waits at most after its last job, in microseconds. */
+/* Returns the longest time for which this peer waits after its last job, in microseconds. */
 int64_t waits_last_limit_us(const struct phases *ph);
 
 #endif
