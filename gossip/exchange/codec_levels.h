@@ -13,10 +13,10 @@
  * |Delta| is the distance by which the local steps of one round move this peer's model. `spread` is
  * a factor of the graph (graph_spread() in topology/topology.h): with exact exchange and
  * independent local steps, the consensus distance just before mixing is `spread` times |Delta|. Xi
- * is measured just after mixing. A normalised drift of 1 therefore means that mixing leaves the
- * models as far apart as they would be before mixing with exact exchange. The value depends little
- * on the model, the learning rate, the number of local steps or the graph. For LeNet-5, ResNet-20
- * and a transformer, with 1 and 10 local steps, it was 0.1 to 1 without compression, 1 to 3 with
+ * is measured just after mixing. A normalised drift of 1 therefore means: after mixing, the models
+ * are as far apart as models with exact exchange are before mixing. The value depends little on the
+ * model, the learning rate, the number of local steps or the graph. For LeNet-5, ResNet-20 and a
+ * transformer, with 1 and 10 local steps, the value was 0.1 to 1 without compression, 1 to 3 with
  * top-10 %, and 8 to 30 with top-1 %.
  *
  * Rule, applied at each new figure of the drift (a *look*):
@@ -48,9 +48,9 @@
  * level. In lock step the choice is a function of the run's seed.
  *
  * Floor: the sparsest level that is worth using. A sparser level would save bytes without benefit,
- * because the link has room (uplink.h). Deltas use the denser one of the floor and the level chosen
- * from the drift. While the floor decides, the drift does not show what a sparser level would do,
- * so the chosen level only becomes denser.
+ * because the link has room (uplink.h). Deltas use the denser of two levels: the floor, and the
+ * level chosen from the drift. While the floor decides, the drift does not show what a sparser
+ * level would do, so the chosen level only becomes denser.
  *
  * Price: at least 1. The price of a level is above 1 if its deltas take so long that they delay the
  * round. A level must be worth its price. When a denser level is considered, the target is
@@ -137,7 +137,8 @@ struct codec_levels
     bool held;
     /* Number of successive drift figures that were low enough for a sparser level. */
     uint32_t n_low;
-    /* Number of successive drift figures that were more than four times the target. */
+    /* Number of successive drift figures that were more than four times the product of the target
+     * and the price of the next denser level. */
     uint32_t n_far;
     /* Drift figures of rounds up to this one are ignored: they were already used, or describe a
      * time before the last change of level. */

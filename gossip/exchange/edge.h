@@ -20,17 +20,19 @@
  *      same E, same r: continue; send cur again (the receiver drops a repeat).
  *      same E, r of this peer is one higher: send prev and cur again; RESET if prev is not stored.
  *      same E, r of the neighbour is one higher: continue; the neighbour sends its deltas again.
+ *      RESET if cur is not stored.
  *      anything else: RESET. The new E is a hash of both boot ids and nonces, r = 0, and
  *      a = b = the initial model of the run.
  *
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
  *
- * An EDGE message also says whether its sender restored the edge from a checkpoint, and has received
- * no delta since. If only one end is in this state, the other end may have applied an exchange that
- * the checkpoint does not contain, or may have a delta of an earlier process of this end, which would
- * not make the same delta again. The edge is then RESET. There is one exception: if
- * the same two processes have already continued this epoch over an earlier session, all exchanges
- * since then were between these two processes, and rule 3 applies.
+ * An EDGE message also says whether its sender is *restored*: it restored the edge from a
+ * checkpoint, and has received no delta since. If only one end is restored, the edge is RESET,
+ * because the other end may have applied an exchange that the checkpoint does not contain. The
+ * other end may also have a delta that the earlier process of the restored end sent, and that the
+ * new process would not make again bit for bit. There is one exception: if the same two processes
+ * have already continued this epoch over an earlier session, all exchanges since then were between
+ * these two processes, and rule 3 applies.
  *
  * States of an edge (enum edge_state). "Node" means peer/node/edge/edges.c:
  *
@@ -41,6 +43,7 @@
  *   ASKING           edge_pause() with link_lost                        PAUSED
  *   PAUSED           node: a silent neighbour is heard again            OPEN
  *   any              node: the neighbour's model is final               DONE
+ *   DONE             node: the peers mix again (edges_reopen())         PAUSED
  *   any              edge_close()                                       CLOSED
  *
  * The code performs no I/O: it gets received messages and returns verdicts. It does not access the
@@ -112,9 +115,9 @@ struct replica;
 
 /* One edge. Written by edge.c, with two exceptions. gossip/mixers writes what a job changes: `cur`,
  * `reset`, replicas, gamma, sketches and counters. The node (peer/node/edge/edges*.c) clears the
- * resend flags and the counters. It also sets `ending`, EDGE_DONE, EDGE_PAUSED back to EDGE_OPEN,
- * and an epoch of 0 to request a reset. While a job runs, the worker owns the fields that the job
- * uses. */
+ * resend flags and the counters. It also sets `ending` and EDGE_DONE, changes EDGE_PAUSED to
+ * EDGE_OPEN and EDGE_DONE to EDGE_PAUSED, and sets `epoch` to 0 to request a reset. While a job
+ * runs, the worker owns the fields that the job uses. */
 struct edge
 {
     uint8_t id[WIRE_ID_BYTES]; /* Identity of the neighbour. */
@@ -127,8 +130,8 @@ struct edge
 
     /* Progress of the exchange of EDGE messages, which opens the edge on a session. */
     uint64_t nonce; /* Nonce of the last EDGE message that this peer sent. */
-    /* True: the last EDGE message of this peer said that the edge was restored from a
-     * checkpoint. The message is remembered here, because `restored` may have changed since. */
+    /* True: the last EDGE message of this peer said that the edge was restored from a checkpoint.
+     * The value is stored, because `restored` may have changed since. */
     bool said;
     /* True: this peer has sent an EDGE message on this session and waits for the neighbour's. */
     bool asked;
@@ -137,7 +140,7 @@ struct edge
     /* True: the edge was restored from a checkpoint, and has received no delta since. */
     bool restored;
     /* Boot id of the neighbour's process with which this process last continued the epoch over a
-     * new session. 0: never. */
+     * new session. 0: never in this epoch. */
     uint64_t met_boot;
     bool opened; /* True: this edge was open at least once, so it has had an epoch. */
 
@@ -215,8 +218,8 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
 /* Applies rule 3 at the top of this file if both EDGE messages have been exchanged. Sets `reset`,
- * `resend_prev` and `resend_cur`. our_boot: boot id of this process. Returns whether the edge is
- * open now. */
+ * `resend_prev` and `resend_cur`. our_boot: boot id of this process. Returns true if the edge has
+ * become open, and false while one of the two messages is missing. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
 /* Pauses the exchanges. link_lost: the session is lost, so both ends must send an EDGE message

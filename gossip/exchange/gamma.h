@@ -34,12 +34,13 @@
  *
  * for an edge between peers of the degrees d_i and d_j. With the Metropolis-Hastings weight w = 1 /
  * (1 + max(d_i, d_j)), gamma w is then at most 1 / (d_i + d_j). The mixing matrix is 1 - L, where L
- * is the Laplacian with the edge weights gamma w. L has the nonzero eigenvalues of the matrix over
- * pairs of edges whose row of edge e is gamma w times 2 at e, +-1 at the d_i + d_j - 2 edges that
- * share a peer with e, and 0 elsewhere. The absolute values of a row have a sum of gamma w (d_i +
- * d_j) <= 1, so L has no eigenvalue above 1 (Anderson, Morley 1985, for weighted edges). The two
- * ends of an edge know both degrees. On even rings, tori with even sides and hypercubes, each
- * larger gamma that is common to all edges gives a negative eigenvalue.
+ * is the Laplacian with the edge weights gamma w. L has the same nonzero eigenvalues as a matrix
+ * with one row and one column for each edge. The row of edge e, with its gamma w, has 2 gamma w in
+ * the column of e, +-gamma w in the columns of the d_i + d_j - 2 edges that share a peer with e,
+ * and 0 elsewhere. The absolute values of a row have a sum of gamma w (d_i + d_j) <= 1, so L has no
+ * eigenvalue above 1 (Anderson, Morley 1985, for weighted edges). The two ends of an edge know both
+ * degrees. On even rings, tori with even sides and hypercubes, each larger gamma that is common to
+ * all edges gives a negative eigenvalue.
  *
  * Rho is taken from the previous exchange, because D is a by-product of the mixing in that
  * exchange. Both ends have all inputs bit for bit, and the rule uses only + - * / sqrt, which IEEE
@@ -124,7 +125,7 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
 /* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if the
  * replicas are close to the models, and 0 if they lag by half of the models' distance or more.
- * Momentum would repeat such a lag in each round, and the models would move apart without bound.
+ * Momentum would repeat the lag in each round, and the models would move apart without bound.
  * Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 

@@ -1,5 +1,5 @@
-/* gossip/exchange/layers.h -- the consensus distance of each layer, and the two models farthest
- * apart.
+/* gossip/exchange/layers.h -- estimates the consensus distance of each layer, and finds the two
+ * models that are farthest apart.
  *
  *   model   [ conv1.weight | conv1.bias | fc1.weight | fc1.bias | statistics ]
  *   parts   [          conv1            |          fc1          ]   layers_cut()
@@ -18,11 +18,11 @@
  *   Xi^2 = (1/n) sum_i |S x_i - S mean|^2          |x_i - x_j| = |S x_i - S x_j|
  *
  * The relative standard error of one such square is at most sqrt(2 / LAYERS_K) = 8.8 %, so the
- * error of the distance is at most 4.4 %. In the mean over many peers, errors of differences in
- * different directions partly cancel. Rounding to float32 adds an error of up to 2^-24 |x|.
+ * error of the distance is at most 4.4 %. Xi^2 is a mean over all peers. If their models differ
+ * from the mean in different directions, the errors partly cancel. Rounding to float32 adds an
+ * error of up to 2^-24 |x|.
  *
- * layers_measure() can also compare whole models, that is, with all parts as they are. Its result
- * is then exact.
+ * layers_measure() can also compare whole models, without sketches. Its result is then exact.
  */
 #ifndef GOSSIP_EXCHANGE_LAYERS_H
 #define GOSSIP_EXCHANGE_LAYERS_H

@@ -1,29 +1,31 @@
 /* gossip/exchange/outlier_filter.h -- refuses an exchange whose distance is implausible for its
  * edge.
  *
- * The filter is always on and refuses only exchanges that do not occur in honest training. An
- * exchange moves x by a share of D = |b - a|. Let x0 be the initial model of the run. An exchange
- * is *refused*, and x stays unchanged, if both conditions hold:
+ * The filter is always on and refuses exchanges that do not occur in honest training. One exception
+ * is described below. An exchange moves x by a share of D = |b - a|. Let x0 be the initial model of
+ * the run. An exchange is *refused*, and x stays unchanged, if both conditions hold:
  *
  *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
  *   D > OUTLIER_FILTER_WAYS |x - x0|
  *
  * |x - a| is the difference that this peer's delta of the exchange had to transmit. In the first
- * exchange of an epoch it is the whole distance of this peer's model from x0, and the neighbour's
- * model has moved about as far. Honest models of one run are therefore never much farther apart
- * than this limit, even if one peer joins late, when all others have long been close together.
+ * exchange of an epoch, |x - a| is the whole distance of this peer's model from x0, and the
+ * neighbour's model has moved about as far from x0. Honest models of one run are therefore never
+ * much farther apart than |x - a|, even if one of them joins late, when all others are close
+ * together.
  *
  * A neighbour can stay below this limit and still do harm. An edge is called *apart* if its D is
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
  * An edge that is apart in each exchange becomes *suspect* in either of two cases:
  *
  *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
- *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER, because D jumps at the first delta
- *     with values, from the distance of old models to that of the current ones.
- *     A Byzantine neighbour can use the larger factor to move this peer further. Only --byzantine
+ *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER, because D jumps at the first
+ *     delta with values, from the distance of old models to the distance of the current models. A
+ *     Byzantine neighbour can use the larger factor to move this peer further. Only --byzantine
  *     limits how far.
- *   - The sum of gamma w since then exceeds OUTLIER_FILTER_PULL. This peer has then moved the whole
- *     distance towards the neighbour, and the neighbour is no closer.
+ *   - The sum of gamma w since the edge became apart exceeds OUTLIER_FILTER_PULL. This peer has
+ *     then moved towards the neighbour by more than the whole distance, and the neighbour is no
+ *     closer.
  *
  * If training itself diverges, all edges grow and no edge is apart. An edge that joins two halves
  * of a healed graph is apart, but its D shrinks.
@@ -33,14 +35,14 @@
  * refused as soon as D is so large that the edge would be apart.
  *
  * All limits depend on the distance |x - x0| of this peer's own model, so a peer whose model has
- * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). This
- * distance grows with the number of rounds, at first with its square. If one of two honest
- * models has trained for at most 5/4 as many rounds as the other, they are less far apart than
- * twice the shorter of their distances from x0. If the neighbour has trained for more rounds
- * than that, its exchange may be refused although it is honest. This happens if this process was
- * stopped, skipped rounds, or is slow without lock step. A neighbour that was refused during
- * training therefore gets another chance in the consensus phase, when all models have trained
- * for all rounds. The refused exchange has moved no model.
+ * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). The
+ * distance |x - x0| grows with the number of rounds, at first with the square of this number. If
+ * one of two honest models has trained for at most 5/4 as many rounds as the other, they are less
+ * far apart than twice the shorter of their distances from x0. If the neighbour has trained for
+ * more rounds than that, its exchange may be refused although it is honest. This happens if this
+ * process was stopped, skipped rounds, or is slow without lock step. A neighbour that was refused
+ * during training therefore gets another chance in the consensus phase, when all models have
+ * trained for all rounds. The refused exchange has moved no model.
  *
  * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
@@ -51,12 +53,12 @@
 
 enum {
     /* First of two limits for the distance |b - a|: this multiple of the largest distance known for
-     * the edge. An exchange is refused only if |b - a| exceeds both this limit and that of
+     * the edge. An exchange is refused only if |b - a| exceeds both this limit and the limit of
      * OUTLIER_FILTER_WAYS. */
     OUTLIER_FILTER_TIMES = 32,
     /* Second limit for the distance |b - a|: this multiple of |x - x0|, this peer's distance from
-     * the initial model. An exchange is refused only if |b - a| exceeds both this limit and that of
-     * OUTLIER_FILTER_TIMES. */
+     * the initial model. An exchange is refused only if |b - a| exceeds both this limit and the
+     * limit of OUTLIER_FILTER_TIMES. */
     OUTLIER_FILTER_WAYS = 2,
     /* An edge is *apart* if the distance |b - a| of its replicas exceeds this multiple of the
      * distance on most other edges. */
@@ -115,10 +117,10 @@ struct outlier_filter_view
  * distance is known yet. */
 double outlier_filter_limit2(const struct outlier_filter *t, const struct outlier_filter_view *v);
 
-/* Returns whether an edge is "apart", that is, whether its two replicas are much farther from each
- * other than the two replicas of another edge. d2: squared distance of the replicas of this edge.
- * other2: squared distance of the replicas of the other edge. way2: |x - x0|^2, squared distance of
- * the model from the initial model. */
+/* Returns whether an edge is "apart" from one other edge: its two replicas are much farther from
+ * each other than the replicas of the other edge, and farther than half of |x - x0|. d2: squared
+ * distance of the replicas of this edge. other2: squared distance of the replicas of the other
+ * edge. way2: |x - x0|^2, squared distance of the model from the initial model. */
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b

@@ -67,9 +67,9 @@ struct piece_view
 {
     size_t n_pieces, n_sources;
     const uint8_t *from; /* For each piece, the number of the source that sent it. */
-    /* Each array holds the sketches of all pieces of one model. come: the model that consists of the
-     * pieces that arrived. initial: the initial model of the run. own[i]: the model of source i.
-     * NULL: the source has not sent sketches, or was excluded. */
+    /* Each array holds the sketches of all pieces of one model. come: the model that consists of
+     * the pieces that arrived. initial: the initial model of the run. own[i]: the model of source
+     * i. NULL: the source has not sent sketches, or was excluded. */
     const float *come, *initial, *own[PIECE_SOURCES];
 };
 
@@ -89,9 +89,9 @@ enum piece_verdict {
 /* Judges all pieces that came from `source` by the sketches of the other sources. */
 enum piece_verdict piece_judge(const struct piece_view *v, size_t source);
 
-/* For a source with verdict PIECE_DISPUTED: compares it with the only other source that has sent
- * sketches, *other. Returns true if the pieces from `source` are at least as far from the initial
- * model as the same pieces of *other, so `source` is more likely to be wrong. */
+/* For a source with verdict PIECE_DISPUTED: sets *other to the only other source that has sent
+ * sketches, and compares the two. Returns true if the pieces from `source` are at least as far from
+ * the initial model as the same pieces of *other, so `source` is more likely to be wrong. */
 bool piece_further(const struct piece_view *v, size_t source, size_t *other);
 
 #endif

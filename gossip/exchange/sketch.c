@@ -67,18 +67,18 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* Returns a bound on the rounding error of float32 in a relative distance. The bound is added to
  * the consensus distance, because replicas and sketches do not show how the models are rounded. In
- * a round a model gets one correction from each neighbour. Each addition rounds a parameter by
- * at most 2^-24 of the parameter, and the values of a sketch are rounded alike. The errors are independent, so their
- * squares add up. */
+ * a round a model gets one correction from each neighbour. Each addition rounds a parameter by at
+ * most 2^-24 of the parameter, and the values of a sketch are rounded in the same way. The errors
+ * are independent, so their squares add up. */
 double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
 
 /* Returns an estimate of the spectral gap of the graph, from which the length of averaging windows
- * is derived: 3/reach^2, or 4/5 of the measured gap if that is clearly less. reach: largest number
- * of hops from the first member. Too large an estimate makes the consensus distance wrong; too
- * small an estimate only makes windows longer. */
+ * is derived: 3/reach^2 but at most 1/2, or 4/5 of the measured gap if the measured gap is clearly
+ * less. reach: largest number of hops from the first member. Too large an estimate makes the
+ * consensus distance wrong; too small an estimate only makes windows longer. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;

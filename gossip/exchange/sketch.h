@@ -19,7 +19,8 @@
  * of 8 the result was 14 % too low when models mixed as fast as sketches, as with a 4-bit codec.
  * The averaging has a momentum term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz
  * 1998), which reduces the number of rounds to about its square root. K follows from the spectral
- * gap of the graph. With a smaller K, m would still contain a part of each peer's own distance.
+ * gap of the graph. With a smaller K, a peer's m would still be partly its own s, so |s - m| would
+ * be too small.
  *
  * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
  * same members. After one missing exchange the averages are wrong. A peer therefore becomes
@@ -230,9 +231,9 @@ void sketch_pair_reset(struct sketch_pair *p);
  * send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Returns an order key of averaging windows. A consensus distance with a larger key (own_begun)
- * comes from a window that begins after this call. anew: true if the next call of sketch_beat()
- * begins a window. */
+/* Returns an order key of the present moment. A distance whose key (own_begun) is larger comes from
+ * a window that begins after this call. anew: true if the next call of sketch_beat() begins a
+ * window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* Records that the model was replaced by another peer's model of a later round. This peer sends no

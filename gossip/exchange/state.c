@@ -217,8 +217,7 @@ static void message_fields(struct sketch_message *m, struct state *s)
         state_bytes(s, m->bytes, m->n);
 }
 
-/* Returns at which index of payload[0..n) the payload of this delta is, or n if the delta has no
- * payload. */
+/* Returns the index in payload[0..n) of the payload of this delta. n: the delta has no payload. */
 static uint64_t place_of(const struct edge_sent *d, struct packet *const *payload, size_t n)
 {
     uint64_t at = 0;

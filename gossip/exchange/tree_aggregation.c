@@ -268,8 +268,9 @@ enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
     return TREE_AGGREGATION_CLOCK;
 }
 
-/* Returns the full index of a drift window, of which a message contains only the lower bits.
- * Of all indices with these bits, it is the one closest to this peer's latest window. */
+/* Returns the full index of a drift window from `low`, the lower INDEX_BITS bits that a message
+ * contains. The result is the index with these bits that is closest to this peer's latest
+ * window. */
 static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
 {
     uint64_t mask = (UINT64_C(1) << INDEX_BITS) - 1;

@@ -3,10 +3,10 @@
  *
  * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs only one
  * report of each peer, at any time. A tree consists of shortest paths (graph_tree() in
- * topology/topology.h). It is the same at all peers that know the same members, and changes with
- * the members. There are four trees, with roots a quarter of the members apart. Windows use the
- * trees in turn, because a broken edge is seldom part of all trees. A *window* is one measurement.
- * It begins at a point in time that all peers know:
+ * topology/topology.h). The tree is the same at all peers that know the same members, and changes
+ * with the members. There are four trees, with roots a quarter of the members apart. Windows use
+ * the trees in turn, because a broken edge is seldom part of all trees. A *window* is one
+ * measurement. It begins at a point in time that all peers know:
  *
  *   lock step      A window begins at rounds 0, P, 2P, ..., again at the start of the consensus
  *                  phase, and then with a shorter period. All peers compute the same rounds.
@@ -82,8 +82,8 @@ struct tree_aggregation_pair
     /* For each slot: index of the drift window for which a report or result was sent over
      * this edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
-    /* Index of the last drift window of which this peer has sent the start over this edge. 0:
-     * no start was sent. */
+    /* Index of the last drift window whose start was announced over this edge (CLOCK message). 0:
+     * none was announced. */
     uint64_t told;
     /* Number of deltas since the last report or result was sent over this edge. */
     uint64_t quiet;
@@ -134,7 +134,8 @@ struct tree_aggregation_place
      * step. */
     bool root[TREE_AGGREGATION_TREES], lock_step;
     uint64_t n_rounds; /* Number of training rounds. Later rounds belong to the consensus phase. */
-    /* Least number of training deltas on an edge between two messages with a report or a result. */
+    /* Least number of training deltas on an edge between two messages with a report or a result.
+     * Also the least number of rounds between two measurements in training. */
     uint64_t pace;
 };
 

@@ -2,8 +2,8 @@
  *
  * A delta delays no peer if it crosses the network during the local steps, or in a small share of
  * their time. With `--compress auto`, a peer therefore never uses a sparser level than the densest
- * one of this kind. The link sets a *floor*, and the consensus distance (drift) chooses a level at
- * or above the floor (codec_levels.h):
+ * level whose deltas delay no peer. The link sets a *floor*, and the consensus distance (drift)
+ * chooses a level at or above the floor (codec_levels.h):
  *
  *   level      7 fp16     ----+
  *              6 qsgd:8       |  the transfer would take longer than the budget
@@ -35,9 +35,9 @@
  * short deltas also includes latency and delays by other processes, so prices can be too high. From
  * time to time a level that seems too expensive is therefore tried and measured.
  *
- * Hysteresis: the time of a level is extrapolated from the current level, which is more precise for
- * levels close to it. The floor therefore never rises to more than one level above the current
- * level.
+ * Hysteresis: the time of a level is extrapolated from the current level. The extrapolation is more
+ * precise for levels close to the current one. The floor therefore never rises to more than one
+ * level above the current level.
  *
  *   change   condition
  *   up       UPLINK_UP looks in a row at which the higher level would take less than 0.8 of the
@@ -95,8 +95,8 @@ void uplink_burst(struct uplink_bursts *b, double bytes, double us);
 
 /* Returns the seconds per byte of a link, without its latency, from the measured bursts (bytes sent
  * without a pause). rtt_us: least known round-trip time in microseconds; 0: unknown. Returns NaN if
- * there were no bursts. Returns 0 if the bursts took no longer than the latency, which leaves no
- * time to divide by. */
+ * there were no bursts. Returns 0 if the bursts took no longer than the latency, so that the link
+ * is too fast to measure. */
 double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us);
 
 /* ---- the floor ---- */
@@ -116,8 +116,8 @@ struct uplink
     uint32_t to;
     uint32_t left; /* Codec level of the floor before it last fell. */
     /* n_wait: number of further calls of uplink_look() during which the floor (sparsest level that
-     * may be used) stays below the level from which it last fell. wait: the number to which that
-     * fall has set n_wait. */
+     * may be used) stays below the level from which it last fell. wait: value of n_wait just after
+     * the last fall. */
     uint32_t n_wait, wait;
     uint32_t n_kept; /* Number of calls of uplink_look() since the last rise of the floor. */
     /* Share of the budget that one byte takes: a moving average over n_priced calls of

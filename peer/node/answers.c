@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* Figures that a job computes have the values of the last job. All other figures are computed at
- * the call. They would otherwise be outdated below the quorum, where no job may run for a long
- * time. */
+ * the call. They would otherwise be outdated below the quorum, where the last job may have ended
+ * long ago. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
     const struct edges_status edges = edges_status(n->edges);

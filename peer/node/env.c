@@ -1,4 +1,5 @@
-/* peer/node/env.c -- opens the member table, keeps node time, and collects the effects of a step. */
+/* peer/node/env.c -- opens the member table, keeps node time, and collects the effects of a
+ * step. */
 #include "peer/node/env.h"
 
 #include "gossip/members/endorsements.h"

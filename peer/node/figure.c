@@ -425,8 +425,8 @@ void figure_send(struct wire_status *s, const struct figure *f, const struct fig
     snprintf(to->name, sizeof to->name, "%s", f->name);
 }
 
-/* The figures that have a field of their own in a STATUS message: COPY(field of struct node_progress,
- * field of struct wire_status). */
+/* The figures that have a field of their own in a STATUS message: COPY(field of struct
+ * node_progress, field of struct wire_status). */
 #define STATUS_COPIES(COPY)                                                                        \
     COPY(holds, holds)                                                                             \
     COPY(round, round)                                                                             \

@@ -17,8 +17,7 @@
 
 struct wire_status;
 
-/* All values of one peer that figures show, at one point in time. figure_init() sets each value to
- * "not known". */
+/* All values of one peer that figures show, at one point in time. Initialised by figure_init(). */
 struct figure_values
 {
     struct node_progress node;
@@ -27,7 +26,7 @@ struct figure_values
     double final_drift; /* Relative drift at which the consensus phase ends. 0: no such phase. */
     double time_s;      /* Time since the start of the process, in seconds. */
     double age_s;       /* Time since the last job (node_work()) of this peer ended, in seconds. */
-    double busy_s;      /* Time since the current job of the worker began, in seconds. */
+    double busy_s;      /* Seconds since the current job of the worker began. 0: no job runs. */
     /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: time since the
      * start of the process, at the present moment. In seconds. */
     double snapshot_age_s, uptime_s;
@@ -116,7 +115,8 @@ struct figure_value
     const char *text; /* The text, borrowed from a struct figure_values. */
 };
 
-/* Sets all counts to 0, all texts to "", and all other numbers to NaN. */
+/* Sets *v to the state in which nothing is known: NaN in fields of type double that can rise and
+ * fall, 0 in all other numbers, false, and NULL or "" in texts. */
 void figure_init(struct figure_values *v);
 
 /* Adds a figure with its name to a STATUS message, if its value is known. Only numbers can be
@@ -124,8 +124,8 @@ void figure_init(struct figure_values *v);
 void figure_send(struct wire_status *s, const struct figure *f, const struct figure_values *v);
 /* Sets the figures of FIGURE_STATUS in a STATUS message, except the codec. */
 void figure_to_status(struct wire_status *s, const struct figure_values *v);
-/* Fills *v with the content of a peer's STATUS message. All other values are set to not known. *s
- * is borrowed. */
+/* Fills *v with the content of a peer's STATUS message. All other values are as after
+ * figure_init(). *s is borrowed. */
 void figure_of_status(struct figure_values *v, const struct wire_status *s);
 
 /* Returns the figure at position `place` of an output; the first position is 1. NULL: the output
@@ -140,7 +140,7 @@ struct figure_value figure_get(const struct figure *f, const struct figure_value
                                enum figure_output output);
 
 /* Returns the value of a figure as a number for Prometheus. A bool is 0 or 1. A text is 1 if it is
- * known. NaN: not known. */
+ * known, else 0. NaN: a value of another kind is not known. */
 double figure_number(const struct figure *f, const struct figure_values *v);
 
 /* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left". If

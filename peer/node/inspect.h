@@ -3,8 +3,8 @@
  * Only node_n_edges() and node_edge_state() may be called while a job runs on another thread.
  *
  * Between node_work() and the event NODE_WORKED, the job has applied an exchange, but the edge does
- * not count it yet. node_edge() returns the vectors, the epoch and the round after this exchange in
- * that time.
+ * not count it yet. In this time node_edge() returns the vectors, the epoch and the round after the
+ * exchange.
  */
 #ifndef PEER_NODE_INSPECT_H
 #define PEER_NODE_INSPECT_H

@@ -31,7 +31,8 @@ static void close_run(struct node *n)
     run_context_close(&n->workshop);
 }
 
-/* Closes a run that this peer has not begun, because another run replaces it. */
+/* Closes a run that this peer has not begun: another run replaces it, or no member has its initial
+ * model. */
 static void leave_run(struct node *n)
 {
     close_run(n);
@@ -46,8 +47,9 @@ static void take_run(struct node *n, const struct run *run)
         leave_run(n);
     run_context_take(&n->workshop, run);
     n->others_began = false;
-    /* A member that has finished waits for the certificate of the run. If it is silent before, it
-     * is dead, and the other members continue without it. */
+    /* In a run with a certificate, a member that has finished waits for it. If the member becomes
+     * silent before that, it is declared dead like any other member, and the others continue
+     * without it. */
     members_watch_final(n->env.members, certificate_applies(n), n->env.now_us);
     if (n->workshop.ready)
         round_protocol_begin(n->round_protocol);

@@ -100,9 +100,9 @@ enum node_event_type {
     NODE_ADMIT,   /* An allow-list was loaded or has changed. Fields: admit. */
     NODE_WRITTEN, /* A checkpoint is on disk, or could not be written. Fields: written. */
     NODE_CARRIED, /* The driver has measured the throughput of a link. Fields: link, carried. */
-    /* SIGTERM or Ctrl-C. The node finishes the running job, in lock step trains until all peers
-     * have one more checkpoint (graceful_stop.h), writes its model and leaves. A second NODE_STOP
-     * makes the node leave after the running job. */
+    /* SIGTERM or Ctrl-C. The node finishes the running job. In lock step it then trains until all
+     * peers have one more checkpoint (graceful_stop.h). At the end it writes its model and leaves.
+     * A second NODE_STOP makes the node leave after the running job. */
     NODE_STOP
 };
 
@@ -178,7 +178,7 @@ struct node_event
     } part;
     struct
     {
-        /* Why the model's files could not be stored, with the file's name. NULL: they were
+        /* Reason why the model's files could not be stored, with the file's name. NULL: they were
          * stored. */
         const char *why;
     } kept;
@@ -330,11 +330,12 @@ struct node_pool
     const char *(*check)(void *self, struct bytes theirs);
     /* Returns whether the checked statistics of another member do not match this peer's, for
      * example because the tables have different columns. theirs_lead true: the other member's
-     * columns are the reference. False: this peer's columns are. why[]: the reason, which says what
-     * was "found" in the columns that are not the reference. */
+     * columns are the reference. False: this peer's columns are. why[]: set to the reason. In this
+     * text, "found" refers to the columns that are not the reference. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
-    /* Returns a number that identifies the set of label names in checked statistics. Equal sets have
-     * equal numbers. A set with more names has a greater number. 0: the labels have no names. */
+    /* Returns a number that identifies the set of label names in checked statistics. Equal sets
+     * have equal numbers. A set with more names has a greater number. 0: the labels have no
+     * names. */
     uint64_t (*labels)(void *self, struct bytes statistics);
     /* Creates a run from the statistics of n >= 1 members, which match this peer's statistics.
      * Returns 0 and sets *run. On failure returns a negative errno and sets error[] to a
@@ -393,8 +394,8 @@ struct node_config
     /* Keys of the run description that the user set. A run that this peer adopts must agree with
      * them. flags.trainer decides which keys exist. */
     struct run_flags flags;
-    /* True: this peer knows the run, by its options or from its output directory, and may create the
-     * run if no other peer has one. */
+    /* True: this peer knows the run, by its options or from its output directory, and may create
+     * the run if no other peer has one. */
     bool found;
     struct run run; /* The run that this peer knows. Undefined unless `found`. */
     /* Column statistics of this peer's data, and functions that create a run from the statistics of
@@ -432,13 +433,13 @@ struct node_config
      * NODE_EVALUATE_AUTO a number that depends on the run. The last evaluation uses all samples. */
     uint64_t evaluate_samples;
 
-    /* Time after the loss of the quorum for which this peer takes no local steps, in
-     * microseconds (--quorum-timeout). Then the peer trains again, with a warning. 0: it trains
-     * again at once. */
+    /* Time after the loss of the quorum for which this peer takes no local steps, in microseconds
+     * (--quorum-timeout). After this time the peer trains again, with a warning. 0: it trains again
+     * at once. */
     int64_t patience_us;
-    /* No peer waits for a neighbour whose job runs longer than this time, in microseconds
-     * (--straggler-timeout). If jobs usually take long, the limit is higher (job_watchdog.c). 0:
-     * there is no limit. */
+    /* Time in microseconds that one job of a neighbour may take before this peer no longer waits
+     * for the neighbour (--straggler-timeout). If jobs usually take long, the limit is higher
+     * (job_watchdog.c). 0: there is no limit. */
     int64_t worker_limit_us;
 
     enum node_uplink uplink; /* How this peer learns the capacity of its links. */
@@ -462,9 +463,9 @@ struct node_config
      * disk, so a later process has another identity. */
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
     void *keep_promise_self; /* First argument of keep_promise(). */
-    /* Reads the model that an earlier process of this peer stored last into x, whose layout is
-     * given by `segments`. Called within node_step(), and only at a restart.
-     * Returns false if there is no such model. NULL: this peer has no disk. */
+    /* Reads into x the model that an earlier process of this peer stored last. `segments`: layout
+     * of x. Called within node_step(), and only at a restart. Returns false if there is no such
+     * model. NULL: this peer has no disk. */
     bool (*read_model)(void *self, const struct segment *segments, size_t n_segments, float *x);
     void *read_model_self; /* First argument of read_model(). */
     /* The promise that an earlier process of this peer stored last by keep_promise(). Borrowed

@@ -151,14 +151,15 @@ double run_context_rounded(const struct run_context *w, double relative);
  * and its neighbours. The result is twice the distance that this rate predicts, as a margin. */
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
-/* Returns the step counter of the models whose distance the last result of a drift window
- * (measurement of that distance) describes. */
+/* Returns the step counter at which the last drift window (measurement of the consensus distance)
+ * that has given a result began. */
 uint64_t run_context_measured(const struct run_context *w);
 
-/* Returns whether a later drift window (measurement of the consensus distance) refutes `bound`, a
- * bound on the relative distance of the models at step counter `round`: the window measured more
- * than twice `bound`. Mixing usually reduces distances, but a codec that omits much of the model
- * can first move equal models apart. */
+/* Returns whether a drift window (measurement of the consensus distance) refutes `bound`, a bound
+ * on the relative distance of this peer's model at step counter `round`. The window must have begun
+ * after `round` and after the moment `settling` (run_context_begun()), and have measured more than
+ * twice `bound`. Mixing usually reduces distances, but a codec that omits much of the model can
+ * first move equal models apart. */
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
@@ -166,8 +167,8 @@ bool run_context_refutes(const struct run_context *w, uint64_t settling, double 
  * consensus distance exceeds the target. */
 void run_context_settle(struct run_context *w, bool apart);
 
-/* Returns whether the model has vanished in the consensus phase: its norm is at most 1/1000 of that
- * at the beginning of the phase, so a relative distance means nothing. Honest mixing keeps the
+/* Returns whether the model has vanished in the consensus phase: its norm is at most 1/1000 of its
+ * norm at the beginning of the phase, so a relative distance means nothing. Honest mixing keeps the
  * mean, so only a member that sends noise or its negative model can cause this. O(dim). */
 bool run_context_vanished(struct run_context *w);
 /* Returns |x|^2. O(dim) for the first call after a change of x, else O(1). */

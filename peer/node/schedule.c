@@ -8,15 +8,15 @@
 
 #include <assert.h>
 
-/* Constants of schedule_lead(). LEAD is twice the hops between two peers, plus LEAD_MORE rounds for
- * messages on their way. The hops are doubled, because a ring
- * that loses one edge has twice the hops. In a large cluster, LEAD_HOPS limits the doubled hops. */
+/* Constants of schedule_lead(). LEAD is twice the hops from this peer to the farthest vertex, plus
+ * LEAD_MORE rounds for messages on their way. The hops are doubled, because a ring that loses one
+ * edge has twice the hops. In a large cluster, LEAD_HOPS limits the doubled hops. */
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
-/* A neighbour counts as stuck if it sends no news for this multiple of the time limit of one job.
- * MUTE_LIMITS is above 1, because a neighbour that itself waits for a stuck peer learns of it only
- * after one limit. MUTE_WORKS applies if the neighbour's worker reports progress, for example in a
- * long evaluation. */
+/* A neighbour counts as stuck if it sends no news for MUTE_LIMITS times the time limit of one job.
+ * MUTE_LIMITS is above 1, because a neighbour that waits for a stuck peer sends no news until it
+ * stops waiting, after one limit. MUTE_WORKS replaces MUTE_LIMITS if the neighbour has announced
+ * that its worker is busy, for example in a long evaluation. */
 enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
@@ -177,8 +177,9 @@ static bool briefly_lost(const struct schedule_edge *e)
 }
 
 /* Returns whether an edge is missing, so that the neighbour at its other end may still be far from
- * the mean. An edge that was lost for more than patience_us is ignored, because its neighbour mixes
- * with other peers then. */
+ * the mean. An edge is missing if it was lost more than SCHEDULE_BRIEF_US and at most patience_us
+ * ago. An edge that was lost earlier is ignored, because its neighbour mixes with other peers by
+ * now. */
 static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -384,7 +385,9 @@ static struct schedule_decision train(const struct schedule_view *v)
 
 /* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
  * also stays for the certificate of the run's success, and until the other members have announced
- * how they ended, because a member that has restarted needs a model. Both waits are limited. */
+ * how they ended, because a member that has restarted needs a model. All three waits are limited:
+ * the wait for the certificate in certificate_awaited(), the others to SCHEDULE_STALL_US after the
+ * last job. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     MARK_IF(v->ends_pending, "schedule: waits for how the others ended");

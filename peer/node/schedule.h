@@ -38,10 +38,11 @@
  * counts the rounds that it skips. The peer with the least step counter never waits for a lag, so
  * waiting never forms a cycle.
  *
- * It may happen that a peer has to wait for no neighbour: no edge is open, or the neighbours that
- * are behind come and go. Such a peer keeps the pace of its earlier rounds with the others. Without
- * this rule only its own computation would limit its speed. If rounds usually wait for the network,
- * it could then finish all remaining rounds alone, and the others would have to skip them.
+ * Sometimes there is no neighbour for which a peer must wait: no edge is open, or the neighbours
+ * that are behind come and go. The peer then keeps the pace of its earlier rounds with the others.
+ * Without this rule only its own computation would limit its speed. If rounds usually wait for the
+ * network, the peer could then finish all remaining rounds alone, and the others would have to skip
+ * them.
  */
 #ifndef PEER_NODE_SCHEDULE_H
 #define PEER_NODE_SCHEDULE_H
@@ -92,7 +93,7 @@ struct schedule_edge
     enum schedule_edge_state state;
     enum schedule_exchange exchange;
     /* Time since the edge was last in the state OPEN or DONE, in microseconds. INT64_MAX: the
-     * neighbour is proven Byzantine, and no peer waits for it. */
+     * neighbour counts as Byzantine (edges_found_out()), and this peer does not wait for it. */
     int64_t lost_us;
     /* True: this peer's pending delta was made before its model was known to be near the mean of
      * the models. The exchange may move the model away again. */
@@ -132,8 +133,8 @@ struct schedule_view
 {
     enum node_phase phase; /* Phase of this peer. */
     bool lock_step;        /* True: the run is in lock step (--policy sync). */
-    /* This peer waits for a neighbour that is this many rounds behind, or more: 1 in lock step, N
-     * with --policy ssp:N. 0: this peer never waits. */
+    /* Least number of rounds by which a neighbour must be behind for this peer to wait: 1 in lock
+     * step, N with --policy ssp:N. 0: this peer never waits. */
     uint32_t staleness;
     /* round: number of rounds of training that this peer did, skipped, or missed before it joined.
      * rounds: number of rounds of the run. */
@@ -161,8 +162,8 @@ struct schedule_view
     /* Time for which this peer has had a model and enough members to begin, in microseconds. */
     int64_t gathered_us;
 
-    /* True: this peer waits for the round protocol (exchange of a mixer without edges), which has no
-     * result for this round yet (round_protocol.h). */
+    /* True: this peer waits for the round protocol (exchange of a mixer without edges), which has
+     * no result for this round yet (round_protocol.h). */
     bool waits_round;
     /* Round of the round protocol's latest result. It may be later than this peer's round. 0: there
      * is no result. */

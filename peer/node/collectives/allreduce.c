@@ -75,16 +75,16 @@ struct allreduce_rank
 };
 
 enum attempt_state {
-    ATTEMPT_WAITS,   /* The result is known, or a member of some rank has no session yet. */
+    ATTEMPT_WAITS,   /* Not started: the result is known, or a session with a member is missing. */
     ATTEMPT_SENDS,   /* The STEP messages of the current step must be sent. */
-    ATTEMPT_RECEIVES /* The STEP messages of the current step are sent. */
+    ATTEMPT_RECEIVES /* The STEPs of the current step are sent, and those of others are awaited. */
 };
 
 /* The all-reduce of one run. */
 struct allreduce
 {
     struct round_protocol *base;
-    uint64_t round; /* Latest round for which this peer has begun an all-reduce. 0: none. */
+    uint64_t round; /* Latest round that this peer began or whose result it fetched. 0: none. */
     /* Number of the current attempt in this round. 0: the first. */
     uint32_t attempt;
     uint64_t view; /* Hash of the members when the attempt began. */
@@ -480,9 +480,9 @@ static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
     return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * mixing_of(c)->n_floats;
 }
 
-/* Drops the stored STEPs of the sender's earlier attempts at this round, which it has given up. A
- * peer that has not reached the round would otherwise store the STEPs of all attempts, exceed its
- * limit, and count this as a violation of the sender. */
+/* Drops the stored STEPs of the attempts at this round that the sender has given up. Otherwise a
+ * peer that has not reached the round would store the STEPs of all attempts. When they exceed the
+ * limit, the next STEP would count as a violation of the sender. */
 static void drop_given_up(struct allreduce *c, const uint8_t *id,
                           const struct wire_round_protocol *m)
 {
@@ -571,9 +571,8 @@ static const char *hear_attempt(struct allreduce *c, const struct link *l,
 }
 
 /* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
- * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will
- * compute none, for example because an earlier process of this peer took part in it, so the result
- * is requested. */
+ * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will not,
+ * for example because an earlier process of this peer took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {
@@ -611,7 +610,7 @@ static const char *hear(struct allreduce *c, const struct link *l,
                         const struct wire_round_protocol *m, bool idle)
 {
     bool waits = idle && round_protocol_waits(c->base, c->round);
-    /* again() counts one attempt more than the latest one. */
+    /* again() adds 1 to the number of the attempt, which must not overflow. */
     if (m->payload.n > model_bytes(c) || m->round == 0 || m->attempt == UINT32_MAX)
         return "ROUND_PROTOCOL with invalid fields";
     switch (m->word) {

@@ -38,12 +38,12 @@
 
 enum server_state {
     SERVER_NOT,       /* This peer is not the server. */
-    SERVER_GATHERING, /* Waits until all counted workers have reported, and for the latest model. */
+    SERVER_GATHERING, /* Waits for the reports of all counted workers and for the latest model. */
     SERVER_READY      /* The server answers workers. */
 };
 
-/* One peer as a worker and as the server. The base contains the model of the server's last answer
- * to this worker. Its missing_us is about the session to the server. */
+/* One peer as a worker and as the server. base->result is the model of the server's last answer to
+ * this worker. base->missing_us is about the session with the server. */
 struct parameter_server
 {
     struct round_protocol *base;
@@ -68,7 +68,8 @@ struct parameter_server
     int64_t begun_us; /* Time at which this peer became the server, in microseconds. */
     struct centre centre;
     uint8_t *coded; /* Buffer into which the server encodes a compressed answer. */
-    /* Round of the model that the server took over: at its start, or later from a worker. */
+    /* Round of the model with which the server started, or which it later took over from a
+     * worker. */
     uint64_t taken;
     struct
     {
@@ -277,8 +278,8 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
     return members_at(s->base->env->members, s->base->env->vertices[i])->record;
 }
 
-/* Asks worker w to report its round (ROLL), once per session, if the worker has not reported since
- * this peer became the server. An earlier report does not count. */
+/* Asks worker w to report its round (ROLL), at most once per session. Does so only if this peer has
+ * been the server for ROUND_PROTOCOL_REPORTS_US, and w has not reported in this time. */
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? round_protocol_link(s->base, w->id) : NULL;

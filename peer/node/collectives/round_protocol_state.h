@@ -56,7 +56,7 @@ struct round_protocol
     /* Last time at which another member's result was requested (WANT), in microseconds. 0: no
      * request is pending. */
     int64_t wanted_us;
-    uint32_t n_wanted; /* Number of requests since the last time that none was pending. */
+    uint32_t n_wanted; /* Number of requests (WANT) since wanted_us was last 0. */
 
     /* The first n_taken packets are sent in this step, and released in the next one. */
     struct packet *taken[COLLECTIVE_OPS_MAX];
@@ -101,13 +101,14 @@ void round_protocol_send(struct round_protocol *p, const struct link *l,
 /* Sends `result` with the message m, if there is room for a packet. */
 void round_protocol_send_result(struct round_protocol *p, const struct link *l,
                                 const struct wire_round_protocol *m);
-/* Requests the result of `round` or a later one (WANT). Does nothing if the last request was sent a
- * short time ago: ROUND_PROTOCOL_REQUEST_US after the first request, and twice as long after each
- * further one. Over a slow link a model takes longer than ROUND_PROTOCOL_REQUEST_US, so requests at
- * a fixed interval would fill the send queues with models that come too late. */
+/* Requests the result of `round` or a later one (WANT). Does nothing if the last request is too
+ * recent. The least interval is ROUND_PROTOCOL_REQUEST_US after the first request, and doubles with
+ * each further request, up to 32 times this value. Over a slow link a model may take longer than
+ * ROUND_PROTOCOL_REQUEST_US, so requests at a fixed interval would fill the send queues with models
+ * that come too late. */
 void round_protocol_want(struct round_protocol *p, const struct link *l, uint64_t round);
-/* Returns whether a request is pending, so that the RESULT of any member is used. The member that
- * was asked first may answer after a second one was asked. */
+/* Returns whether a request (WANT) is pending. If so, a RESULT of any member is used, because a
+ * member may answer after another one was asked. */
 bool round_protocol_wanted(const struct round_protocol *p);
 
 /* Returns the server that this peer runs, for tests. NULL: this peer is not the server. */

@@ -77,10 +77,11 @@ static void pass_check(const struct averaging_pass *p)
  * model of only one of its two ends. The deltas of this job are made for step counter `first`.
  * These exchanges prevent the pass:
  *
- *   - An exchange that is pending and not ready: the neighbour may have committed it already.
- *   - A ready exchange, which this job commits, with a neighbour's delta made for `first` or later.
- *     This delta did not exist when the neighbour's pass began, so the exchange is in this peer's
- *     model only.
+ *   - An exchange that is pending and not ready: the neighbour may have committed it already. Edges
+ *     that are DONE are ignored.
+ *   - A ready exchange, which this job commits, if the neighbour's delta was made for `first` or
+ *     later. This delta did not exist when the neighbour's pass began, so the exchange is in this
+ *     peer's model only.
  *
  * A ready exchange with an earlier delta of the neighbour does not prevent the pass. The
  * neighbour's job commits that exchange before the neighbour's pass, or the neighbour's pass is not
@@ -116,9 +117,9 @@ static void begin(struct edges *es, uint64_t first)
     p->over = false;
 }
 
-/* Returns whether this peer's model, which an exact averaging pass made equal to the mean of all
- * models, is still the mean after this job. Since the pass the mean may have changed: a member
- * joined or died, or an edge was reset. Once a member has finished, such changes are ignored,
+/* Returns whether this peer's model is the mean of all models and stays the mean in this job: an
+ * exact pass has set `over`, and the job commits no exchange. The mean itself changes if a member
+ * joins or dies, or if an edge is reset. Once a member has finished, these changes are ignored,
  * because a member finishes only when it knows that all peers have the mean. */
 static bool stays(const struct edges *es)
 {
@@ -127,9 +128,9 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether a finished member proves that the previous pass was exact at all peers. The proof
- * stays valid if a late report made this peer begin another pass, because exchanges between equal
- * models change nothing. */
+/* Returns whether a finished member proves that the last exact pass of this peer was exact at all
+ * peers. The proof stays valid if this peer has begun another pass, because a report reached it
+ * late: exchanges between equal models change nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;
@@ -171,8 +172,9 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
 }
 
 /* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, each by at
- * most 2^-24 of a model's length, and no model is assumed to be more than twice as long as this
- * peer's. The errors are independent, so their squares add up (sketch_rounding()). */
+ * most 2^-24 of a model's length. The bound assumes that all models are at most twice as long as
+ * this peer's model at the start or at the end of the pass, whichever is longer. The errors are
+ * independent, so their squares add up (sketch_rounding()). */
 void averaging_pass_done(struct edges *es)
 {
     struct averaging_pass *p = &es->pass;
@@ -197,8 +199,8 @@ void averaging_pass_done(struct edges *es)
 /* ---- questions ---- */
 
 /* Returns whether the neighbour's delta of the pending exchange may still arrive before the next
- * job. A neighbour sends its BEAT for a step counter after all deltas of it, so no delta follows
- * the BEAT. */
+ * job. A neighbour sends its deltas for a step counter first, and then its BEAT for this step
+ * counter, so no delta follows the BEAT. */
 static bool comes(const struct neighbour *b, uint64_t beat)
 {
     bool said = b->said[0].beat >= beat || b->said[1].beat >= beat;

@@ -26,10 +26,11 @@
  *
  * The number travels with the models, over the same exchanges. If a peer still has the number at
  * the end of the pass, all exchanges that contributed to its model were exact, so its model is the
- * mean. The peer does not know this of other models, because in the last round an exchange between
- * two other peers may have failed. Therefore R + 2 rounds without exchanges follow. In these rounds
- * BEATs carry `settled`, and a peer ends the phase when all peers have reported success. R is at
- * least the number of hops between any two peers. If the phase does not end, the next pass begins.
+ * mean. The peer does not know whether the other models are the mean, too, because in the last
+ * round an exchange between two other peers may have failed. Therefore R + 2 rounds without
+ * exchanges follow. In these rounds BEATs carry `settled`, and a peer ends the phase when all peers
+ * have reported success. R is at least the number of hops between any two peers. If the phase does
+ * not end, the next pass begins.
  *
  * A pass that is not exact does no harm: its exchanges keep the mean and bring the models together,
  * and estimates from sketches may end the phase.
@@ -56,36 +57,37 @@ struct averaging_pass
     uint64_t clean;
     uint64_t beat; /* Step counter of the next job, if no round is skipped. */
     uint64_t view; /* Hash of the members when the averaging pass began. */
-    /* Number of edge resets and closures for distrust at this peer when the pass began. If the
-     * number grows during the pass, the pass is not exact. */
+    /* Number of times that this peer had reset an edge, or closed one for distrust, when the pass
+     * began. If the number grows during the pass, the pass is not exact. */
     uint64_t n_amiss;
     double norm2;       /* Squared length of this peer's model when the averaging pass began. */
     bool over;          /* True: an exact pass is complete, so this peer's model is the mean. */
     uint64_t over_beat; /* Step counter at the end of the last exact pass. 0: there was none. */
     uint64_t over_view; /* Hash of the members in the last exact pass. */
-    /* Bound on this model's distance from the mean that rounding errors cause, relative to |x|. 0:
-     * not computed yet. */
+    /* Bound on the distance of this peer's model from the mean after an exact pass, relative to
+     * |x|. Rounding errors cause this distance. 0: not computed yet. */
     double bound;
 };
 
-/* Returns whether the consensus phase has begun and uses exact averaging passes. Passes need a
- * topology that has exact passes, uncompressed models of 32-bit values, and a gamma that is 1 or
- * automatic. Otherwise estimates of the consensus distance end the phase. */
+/* Returns whether the consensus phase has begun and uses exact averaging passes. Passes need
+ * uncompressed models of 32-bit values, a gamma that is 1 or automatic, and a topology that has
+ * exact passes. Otherwise estimates of the consensus distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* To be called before a job is planned at step counter `beat`, when the edges do not change any
- * more before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
+/* To be called when a job is planned at step counter `beat`, after the last change of the edges
+ * before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* To be called between jobs, at step counter `beat`. If another member has finished, the last
- * averaging pass was exact at all peers, and `over` is set. */
+/* To be called between jobs, at step counter `beat`. Sets `over` if another member has finished,
+ * because this proves that this peer's last exact pass was exact at all peers. The pass must have
+ * ended at most two cycles ago, with the current members. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
 /* To be called after a job. When an exact pass is complete, computes `bound`, the bound on its
  * rounding errors. O(dim) in that case. */
 void averaging_pass_done(struct edges *es);
 
 /* Returns whether lock step must wait for the edge to b at step counter `beat`, because the pass
- * needs an exchange on this edge to be exact. */
+ * cannot be exact without an exchange or a BEAT on this edge. */
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
 /* Returns a bound on the distance of this peer's model from the mean after an exact pass, relative

@@ -2,15 +2,15 @@
  *
  * An exchange moves both models by gamma w (b - a), where a and b are the replicas of the models
  * when the deltas of the exchange were made. If that was long ago, the exchange may move models
- * apart that are close now. The consensus phase therefore ignores estimates of the distance that
- * are older than such an exchange. An exchange is old if its edge was paused, or if the edge was
- * open but slow, while the other edges continued (without lock step).
+ * apart that are close now. An exchange is old if its edge was paused while the other edges
+ * continued. Without lock step it is also old if its edge was open but slower than the other edges.
+ * The consensus phase ignores estimates of the distance that were made before an old exchange.
  *
  * The state of an edge changes with these events (SCHEDULE_BRIEF_US is 1 s):
  *
  *   - normal to stale: the edge opens after it was away for more than 1 s.
- *   - normal to late: a delta arrives more than 1 s after the one before it, and this peer's own
- *     delta of the exchange is more than 2 rounds old.
+ *   - normal to late: a delta arrives more than 1 s after the previous delta or the opening of the
+ *     edge, and this peer's own delta of the exchange is more than 2 rounds old.
  *   - late to stale: the exchange is committed, and its squared distance D^2 exceeds the limit
  *     most2.
  *   - late to normal: the exchange is committed, and D^2 is at most most2.
@@ -43,9 +43,9 @@ struct delayed_exchange
     uint64_t done;
 };
 
-/* Returns whether the replicas of the edge are up to date in lock step: this peer, at step counter
- * `beat`, has done at most 2 rounds since its last delta for the edge. Time does not matter: after
- * a restart from checkpoints the edge may have been closed for hours. */
+/* Returns whether this peer, at step counter `beat`, has done at most 2 rounds since it made its
+ * last delta for the edge. In lock step the replicas of the edge are then up to date. Time does not
+ * matter: after a restart from checkpoints the edge may have been closed for hours. */
 bool delayed_exchange_rested(const struct edge *e, uint64_t beat);
 
 /* Records that the edge opens at time now_us. open_us: last time at which it was open. */

@@ -25,12 +25,13 @@
  * smaller one of the two bounds is used.
  *
  * In all other cases only the first bound is used. It counts after it was below the target for
- * DISTANCE_BOUND_ROUNDS rounds in which the estimate by sketches was above it. The bound is then a
- * fallback for missing or false sketches: a Byzantine member can send false sketches, but its model
- * is measured like any other.
+ * DISTANCE_BOUND_ROUNDS rounds in which the estimate by sketches was above the target. The bound is
+ * then a fallback for missing or false sketches: a Byzantine member can send false sketches, but
+ * its model is measured like any other.
  *
- * Once a member has ended, open edges connect only the remaining members. From then on the bound
- * counts only if it was below the target for DISTANCE_BOUND_ROUNDS rounds before.
+ * Once a member has ended, open edges connect only the remaining members, and their distances say
+ * nothing about the member that has ended. From then on the bound cannot decrease, unless it was
+ * below the target for DISTANCE_BOUND_ROUNDS rounds before.
  */
 #ifndef PEER_NODE_EDGE_DISTANCE_BOUND_H
 #define PEER_NODE_EDGE_DISTANCE_BOUND_H
@@ -50,8 +51,8 @@ struct distance_bound
     /* Round of the consensus phase in which the bound on the consensus distance last fell to the
      * target or below it. */
     uint64_t since;
-    /* True: the bound on the consensus distance was below the target for DISTANCE_BOUND_ROUNDS
-     * rounds in a row. */
+    /* True: the bound on the consensus distance has once been below the target for
+     * DISTANCE_BOUND_ROUNDS rounds in a row. */
     bool counts;
     /* The bound on the consensus distance, relative to |x|, while it counts as evidence for
      * consensus. INFINITY otherwise. */
@@ -71,23 +72,26 @@ struct distance_bound
  * constant matrix W by which all peers mix. */
 bool distance_bound_at_once(const struct edges *es);
 
-/* Returns a bound on the consensus distance, relative to |x|. INFINITY: the edge to some neighbour
- * is not open or has completed no exchange. Neighbours that are final or distrusted are left out.
- * O(dim). */
+/* Returns a bound on the consensus distance of n_members models, relative to |x|. INFINITY:
+ * unknown, for example because the edge to some neighbour is not open or has completed no exchange.
+ * Edges to final or distrusted neighbours, and edges of the training graph only, are left out.
+ * O(dim) for each edge. */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
-/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. Of two
- * models at distance D, one is at least D / 2 from the mean. The replicas show D with an error of
- * E, so the result is the largest max(D / 2 - E, E) of the edges. 0: unknown, or without lock step.
- * With --byzantine B the distances along the edges may be false. The result is then INFINITY if more
- * than B neighbours have final models that are farther than twice the target from this peer's model,
- * because at least one of these neighbours is honest, and else 0. This happens if the honest
- * neighbours end first, and a Byzantine neighbour moves this peer away from them. Must not be called
- * while a job runs. O(dim) for each edge. */
+/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. 0:
+ * unknown, or the run is not in lock step. Must not be called while a job runs. O(dim) for each
+ * edge. Without --byzantine: of two models at distance D, at least one is D / 2 or more from the
+ * mean. The replicas show D with an error of E, so the result is the largest max(D / 2 - E, E) of
+ * the edges. With --byzantine B the distances along the edges may be false. The result is then
+ * INFINITY if more than B neighbours have final models that are farther than twice the target from
+ * this peer's model, because at least one of these neighbours is honest. Otherwise the result is 0.
+ * INFINITY is returned, for example, if the honest neighbours end first, and a Byzantine neighbour
+ * then moves this peer away from them. */
 double distance_bound_apart(const struct edges *es);
 
-/* Returns how many neighbours have ended although none of their last reports says that they were
- * near the mean. Failed and distrusted neighbours are ignored. 0 without lock step. */
+/* Returns the number of neighbours that have ended and did not report in their last delta or last
+ * two BEATs that they were near the mean. Failed and distrusted neighbours are ignored. 0 without
+ * lock step. */
 size_t distance_bound_ended_apart(const struct edges *es);
 
 /* Resets *c: the bound on the consensus distance is unknown. */

@@ -35,7 +35,7 @@ static void neighbour_check(const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
     assert((e->state != EDGE_OPEN && e->state != EDGE_ASKING) || b->link != NULL);
-    /* An epoch of 0 asks for a reset, which takes an EDGE message. */
+    /* An open edge has epoch 0 only if it waits for a reset, which begins with an EDGE message. */
     assert(e->state != EDGE_OPEN || e->epoch != 0 || b->must_ask);
     assert(!b->aside || !b->wanted);
     assert(!b->excused || b->was_excused);
@@ -623,7 +623,8 @@ void edges_heard(struct edges *es, const struct link *l)
     struct neighbour *b = over(es, l);
     if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
         return;
-    /* Only an open edge whose session was silent is paused without a request for an EDGE message. */
+    /* A paused edge without `must_ask` was open until its session became silent, so it has an
+     * epoch. */
     assert(b->edge.epoch != 0);
     b->edge.state = EDGE_OPEN;
     env_debug(es->env, "edge to %s: PAUSED -> OPEN (the neighbour is heard again)",
@@ -690,8 +691,8 @@ static bool is_isolated(const struct edges *es)
     return es->n > 1 && n_away == es->n;
 }
 
-/* Absences of neighbours do not count as flapping while this peer is isolated. Otherwise a peer that
- * was cut off for some seconds would not wait for any neighbour afterwards, and leave the lock
+/* Absences of neighbours do not count as flapping while this peer is isolated. Otherwise a peer
+ * that was cut off for some seconds would not wait for any neighbour afterwards, and leave the lock
  * step. */
 void edges_tick(struct edges *es)
 {

@@ -38,8 +38,8 @@
 #include "peer/node/run_context.h"
 
 enum {
-    /* Largest number of rounds in a pass, the sequence of rounds that a topology which changes by
-     * round repeats (ROUND_SCHEDULE_ROUNDS_MAX). */
+    /* Largest number of rounds in a pass (ROUND_SCHEDULE_ROUNDS_MAX). A pass is the sequence of
+     * rounds that is repeated if the topology changes by round. */
     EDGES_ROUNDS_MAX = 24,
     /* Largest number of rounds of the consensus phase that this peer accepts in a message. An
      * honest peer ends the phase long before. */
@@ -54,8 +54,8 @@ struct neighbour_word
     uint32_t settled;
 };
 
-/* The last BEAT message (report of this peer's progress) to a neighbour. It is stored to limit how
- * often an equal BEAT is repeated. */
+/* The last BEAT message (report of this peer's progress) to a neighbour, stored to limit how often
+ * an equal BEAT is repeated. */
 struct neighbour_told
 {
     uint32_t link; /* Number of the session on which the BEAT was sent. */
@@ -103,10 +103,10 @@ struct neighbour
     struct neighbour_word said[2];
     /* Last time at which a part of an incomplete message arrived from the neighbour. 0: never. */
     int64_t coming_us;
-    struct flap_damping absence; /* How often and how long the neighbour was recently absent. */
-    /* Checkpoint that the neighbour announced last, if this peer accepted the announcement. */
+    struct flap_damping absence; /* Recent absences of the neighbour, and their penalty. */
+    /* Last checkpoint announcement of the neighbour that this peer accepted. */
     struct checkpoint_word word;
-    struct delayed_exchange stale; /* Tells whether the edge mixes outdated replicas. */
+    struct delayed_exchange stale; /* Whether the edge mixes outdated replicas. */
     /* True: this peer does not wait for the neighbour now, and the user was informed. */
     bool excused;
     /* True: this peer has stopped waiting for the neighbour at some time since the edge was
@@ -180,7 +180,7 @@ struct edges_status
 struct edges *edges_open(struct env *env, struct sessions *s, struct run_context *w);
 /* Frees *es after edges_close_all(). NULL is allowed. */
 void edges_close(struct edges *es);
-/* Drops all edges and sends no message about it. Called when the run is given up. */
+/* Drops all edges without a message to the neighbours. Called when the run is closed. */
 void edges_close_all(struct edges *es);
 
 /* ---- events ---- */
@@ -201,8 +201,8 @@ void edges_lost(struct edges *es, const struct link *l);
 /* Called when a message has arrived on session l. Reopens the edge that was paused because l was
  * silent. */
 void edges_heard(struct edges *es, const struct link *l);
-/* Records that the model of the peer at session l is final. The edge becomes DONE once a pending
- * exchange has been committed. */
+/* Records that the model of the peer at session l is final. The edge becomes DONE as soon as no
+ * ready exchange on it waits for a job (edges_finish()). */
 void edges_ending(struct edges *es, const struct link *l);
 /* Opens all edges again with an EDGE message. Called when an attempt of the finish protocol was
  * aborted, because this peer and its neighbours then mix again. */
@@ -222,7 +222,8 @@ void edges_rebuild(struct edges *es);
 /* Brings all edges up to date: attaches sessions, sends EDGE messages, and sends deltas that are
  * ready. */
 void edges_update(struct edges *es);
-/* Dials the neighbours without a session, for a peer that has no model and must open no edge. */
+/* Dials each neighbour that has no session with this peer. Used while this peer has no model and
+ * must open no edge. */
 void edges_call(struct edges *es);
 
 /* ---- calls from other modules ---- */
@@ -251,17 +252,18 @@ void edges_job_done(struct edges *es);
 void edges_worked(struct edges *es, uint32_t steps, int64_t took_us);
 /* Resets each edge whose two ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
-/* To be called after a job. Closes each edge that the job distrusted, for a time that doubles with
- * each repetition, and clears the distrust of edges that have behaved well since (edges_trust.c).
- * skipped: number of rounds that this peer has skipped so far. */
+/* To be called after a job. Closes each edge on which the job refused an exchange or found the
+ * neighbour suspect, for a time that doubles with each repetition. Ends the distrust in neighbours
+ * that have behaved well since (edges_trust.c). skipped: number of rounds that this peer has
+ * skipped so far. */
 void edges_judge(struct edges *es, uint64_t skipped);
 /* Returns whether the edge to b is kept closed now because b was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
-/* Returns whether b is known to be Byzantine (distrusted or quarantined) and its edge is not
- * open. */
+/* Returns whether the edge to b is not open, and b counts as Byzantine: the edge is closed for
+ * distrust (edges_bars()), or b has violated the protocol (quarantine_knows()). */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Returns whether b is proven Byzantine and its edge is not open: edges_found_out() is true, and
- * the edge was never suspect or b is quarantined. */
+/* Returns whether edges_found_out() is true and more than a suspicion: b has violated the protocol,
+ * or the edge to b was never suspect. */
 bool edges_proven(const struct edges *es, const struct neighbour *b);
 /* Returns whether a new runaway of edge i was found since the last call. In a runaway the distance
  * between the two replicas grows without bound (gossip/exchange/gamma.h). */
@@ -271,9 +273,9 @@ bool edges_new_runaway(struct edges *es, size_t i);
 
 /* Writes the state of all edges to a checkpoint. */
 void edges_write(struct edges *es, struct state *s);
-/* Chooses the edges for the current members, at step counter `beat`. If the neighbours are the same
- * as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise all edges
- * start with a reset. */
+/* Chooses the edges for the current members, at step counter `beat`. If the members and neighbours
+ * are the same as in the checkpoint, restores the state of the edges from the checkpoint. Otherwise
+ * all edges start with a reset. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
 /* ---- questions ---- */
@@ -298,7 +300,7 @@ double edges_gap(const struct edges *es);
 /* Returns the neighbour at the other end of session l, or NULL. */
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
 /* Returns whether, on some edge, the distance between this peer's replica and its model is more
- * than `most`, relative to |x| (run_context_lags()). */
+ * than `most`, relative to |x| (mixing_lags()). */
 bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */

@@ -4,13 +4,13 @@
  * A peer that has finished training asks for the edges of the new topology. Edges that both
  * topologies contain continue. The other edges of training stay open, with `aside` set. No new
  * exchange begins on them. Their pending exchanges are completed, also after a session was lost and
- * restored. A peer that closed such an edge could not know whether its neighbour has committed the
- * exchange. The two ends continue to send each other BEATs, so that peers in the consensus phase
- * stay in lock step with neighbours that still train.
+ * restored. A peer that closed an edge with a pending exchange could not know whether its neighbour
+ * has committed the exchange. The two ends continue to send each other BEATs, so that peers in the
+ * consensus phase stay in lock step with neighbours that still train.
  *
  * An edge that has not been open for SCHEDULE_LOST_US is dropped: a neighbour that was cut off may
- * have dropped its end while this peer counted as dead, and then never opens the edge again. As long
- * as one end holds a pending exchange, no averaging pass is exact.
+ * have dropped its end while this peer counted as dead, and then never opens the edge again. As
+ * long as one end holds a pending exchange, no averaging pass is exact.
  */
 #include "peer/node/edge/edges_state.h"
 

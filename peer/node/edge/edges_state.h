@@ -96,11 +96,12 @@ void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const ch
 /* Sends the values that edges_say_beat() stored last as a BEAT to neighbour b. The edge must be
  * open. Equal BEATs are repeated with decreasing frequency. */
 void edges_say_word(struct edges *es, struct neighbour *b);
-/* Sets `aside` for the edges that only the topology of training contains. n_vertices: number of
- * vertices of the current graph. */
+/* Sets or clears `aside` of each neighbour. In the consensus phase it is set if only the topology
+ * of training contains the edge, unless edges_gave_up(). n_vertices: number of vertices of the
+ * current graph. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
-/* Returns whether the edge has not been open for so long (SCHEDULE_LOST_US) that this peer drops it
- * if only the topology of training contains it. */
+/* Returns whether the edge has been neither OPEN nor DONE for more than SCHEDULE_LOST_US. If only
+ * the topology of training contains the edge, this peer then drops it. */
 bool edges_gave_up(const struct edges *es, const struct neighbour *b);
 /* Stores the values of a BEAT of neighbour b. neighbour_settled() reads them later. */
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m);

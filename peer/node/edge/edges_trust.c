@@ -1,9 +1,9 @@
 /* peer/node/edge/edges_trust.c -- closes edges to distrusted neighbours for a while.
  *
  * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect. A
- * refused exchange closes the edge for 0.5 s at first, a suspect edge for 5 s. Each closure of an
- * edge takes twice as long as the one before, up to 23 hours. In the consensus phase the reason of
- * the closure decides whether the edge opens again:
+ * refused exchange closes the edge for 0.5 s at first, a suspect edge for 5 s. Each further closure
+ * of an edge lasts twice as long as the previous one, up to 23 hours. In the consensus phase the
+ * reason for which the edge was closed decides whether it opens again:
  *
  *   - Refused in training, because the neighbour's model was too far away: the edge opens again.
  *     This peer may not have trained enough to judge the model.
@@ -30,9 +30,9 @@ static bool last_phase(const struct edges *es)
     return es->beat >= es->workshop->run.rounds;
 }
 
-/* Returns whether the edge to b is closed for distrust. In the consensus phase only the first
- * closure and an exclusion for the rest of the run count. Later closures may last for hours, and
- * the consensus phase does not wait for their end. */
+/* Returns whether the edge to b is closed for distrust. In the consensus phase an edge stays closed
+ * if `for_good` is set, or until the end of its first closure. Later closures are ignored, because
+ * they may last for hours, and the consensus phase does not wait that long. */
 bool edges_bars(const struct edges *es, const struct neighbour *b)
 {
     bool closed = es->env->now_us < b->barred_us;
@@ -45,19 +45,23 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* A suspect edge proves nothing. An attacker that moves this peer and most of its neighbours within
- * the limits of clipping also makes the edge to another honest neighbour apart, and then suspect.
- * Later refusals of that edge use the lower limit, so they are no proof either. */
+/* A suspect edge does not prove that the neighbour is Byzantine. An attacker can move this peer and
+ * most of its neighbours, within the limits of clipping. The edge to an honest neighbour that was
+ * not moved then becomes apart, and later suspect (outlier_filter.h). After that the edge has a
+ * lower limit, so a refused exchange is no proof either. */
 bool edges_proven(const struct edges *es, const struct neighbour *b)
 {
     bool suspect = b->edge.trust.warned && !quarantine_knows(es->sessions, b->edge.id);
     return edges_found_out(es, b) && !suspect;
 }
 
-/* Returns whether b claims to have trained for more than 5/4 of this peer's rounds. The outlier
- * filter measures distances in units of this peer's own distance from the initial model, so it
- * cannot judge a neighbour that trained for longer. The claim may be false. Therefore it decides
- * only which message is printed when the edge is closed, and whether the statistics count this. */
+/* Returns whether b has probably trained for more than 5/4 of the rounds in which this peer has
+ * trained. In lock step, b counts as having trained in all rounds so far. Otherwise the step
+ * counter that b announced is used. Always false in the consensus phase. The outlier filter
+ * measures distances in units of this peer's own distance from the initial model, so it cannot
+ * judge a neighbour that trained for longer. b's announcement may be false. The result therefore
+ * decides only which message is printed when the edge is closed, and whether `n_distrusted` counts
+ * the closure. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;

@@ -1,4 +1,4 @@
-/* peer/node/edge/flap_damping.h -- detects neighbours that come and go, for which no peer waits.
+/* peer/node/edge/flap_damping.h -- detects neighbours that come and go. No peer waits for them.
  *
  * The penalty of a neighbour is the time for which it was absent, in seconds. It decays with a
  * half-life of 10 s, as in BGP route flap damping. The state `flapping` has a hysteresis:
@@ -8,8 +8,8 @@
  *             <------------------
  *                penalty <= 1 s
  *
- * Absences at which all of several neighbours are absent do not count, because this peer is then cut
- * off itself (edges_tick()).
+ * While all neighbours (two or more) are absent, their absences do not count, because this peer
+ * itself is probably cut off (edges_tick()).
  *
  * Examples: a neighbour that is absent for half of the time has a penalty of about 7 s. A single
  * absence of less than 3 s never leads to `flapping`.
@@ -44,8 +44,8 @@ struct flap_damping flap_damping_begun(int64_t now_us);
  * absence if `away` is true. */
 void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us);
 
-/* Returns whether the neighbour was absent several times recently. Two absences count as several if
- * they begin less than 79 s apart. */
+/* Returns whether the neighbour was absent several times recently. Two absences are enough if they
+ * begin less than 79 s apart. */
 bool flap_damping_often(const struct flap_damping *a);
 
 #endif

@@ -1,10 +1,10 @@
 /* peer/node/edge/rounds.h -- the edges that exchange in a round, if the topology changes by round.
  *
- * Such a topology is a pass of rounds that repeats (topology/round_schedule.h). A peer keeps the
- * edges and replicas of all rounds of the pass. In a round, only the edges of that round make
- * deltas. A delta belongs to the step counter (edges.h) that it announces: the job of round t mixes
- * the deltas made for step counter t, takes the local steps of round t, and encodes the deltas for
- * step counter t + 1.
+ * A topology that changes by round is a *pass* of rounds that repeats (topology/round_schedule.h).
+ * A peer keeps the edges and replicas of all rounds of the pass. In a round, only the edges of that
+ * round make deltas. A delta belongs to the step counter (edges.h) that it announces: the job of
+ * round t mixes the deltas made for step counter t, takes the local steps of round t, and encodes
+ * the deltas for step counter t + 1.
  *
  * An edge that is not used in a round makes no delta, and its count of exchanges does not grow. Its
  * ends send each other BEATs instead. In the consensus phase the passes start again from round 0,
@@ -27,10 +27,10 @@
  * peer. Returns 0, -EINVAL or -ENOMEM. */
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
 
-/* Returns the index, in the averaging pass (the sequence of rounds that the topology repeats), of
- * the round for which deltas of step counter `beat` are made in the consensus phase. n_rounds or
- * more: no exchange, only BEATs. UINT64_MAX: the first averaging pass (with uncompressed models)
- * has not begun. */
+/* For the consensus phase: returns the place of step counter `beat` in the current cycle
+ * (rounds_cycle()), from 0. If it is less than n_rounds, it is the index of the round of the
+ * averaging pass for which deltas of this step counter are made. Otherwise only BEATs are sent.
+ * UINT64_MAX: the first averaging pass (with uncompressed models) has not begun. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 
 /* Returns the length in rounds of one cycle of the consensus phase: an averaging pass, and the
