@@ -179,7 +179,10 @@ check_ignored()
     git init -q "$directory" && cp .gitignore "$directory" || complain "git cannot read .gitignore"
     while IFS= read -r file; do
         git -C "$directory" check-ignore -q "$file" || complain ".gitignore: found no rule for $file, which a command of the pages makes"
-    done < <({ for page in "${pages[@]}"; do commands_of "$page"; done | sed -nE 's/^hearsay key new ([^/ ][^ ]*).*/\1/p'
+    done < <({ for page in "${pages[@]}"; do commands_of "$page"; done \
+            | sed -nE 's/^hearsay key new ([^/ ][^ ]*).*/\1/p; s/^hearsay .*--out ([^/ ][^ ]*).*/\1\/file/p'
+        # Files of README.md and of peer/docs/pytorch.md.
+        printf '%s\n' train.py a/model.safetensors b/model.safetensors venv/pyvenv.cfg
         printf '%s\n' out/peer-0/identity.key ring/identity.key hearsay-1234/cluster.key hearsay-1234/rank-0/model.safetensors hearsay_0.1.0_amd64.deb
     } | sort -u)
     # Secret and built files must be excluded in every folder. (For files directly in the checkout,
