@@ -373,6 +373,78 @@ def check_notes():
     assert logged[0][0] in (logging.INFO, logging.WARNING) and logged[0][1], logged
 
 
+ONE_OF_THREE = """
+import sys, time, hearsay, numpy as np
+name, listen, place, directory = sys.argv[1:]
+more = dict(bootstrap=place) if name != "a" else {}
+model = hearsay.packed({"w": np.zeros(3)})
+with hearsay.Peer(model, key=directory + "/key", name=name, listen=listen, min_peers=3, rounds=10**9, out=directory + "/" + name, **more) as peer:
+    while peer.step(0.5, 1):
+        time.sleep(0.01)
+"""
+
+
+def check_members():
+    """A program that does not configure logging prints the death and the return of a member, and the loss of the quorum."""
+    directory = tempfile.mkdtemp()
+    hearsay.keygen(os.path.join(directory, "key"))
+    running = {}
+
+    def start(name, listen="127.0.0.1:0", fds=()):
+        with open(os.path.join(directory, name + ".err"), "w", encoding="utf-8") as err:
+            running[name] = subprocess.Popen([sys.executable, "-c", ONE_OF_THREE, name, listen, place, directory], stderr=err, pass_fds=fds)
+
+    def printed(pattern):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with open(os.path.join(directory, "a.err"), encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            if any(re.fullmatch(pattern, line) for line in lines):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{pattern} is not in {lines}")
+
+    def kill(name):
+        running[name].kill()
+        running[name].wait()
+
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            place = f"127.0.0.1:{listener.getsockname()[1]}"
+            start("a", f"fd:{listener.fileno()}", (listener.fileno(),))
+        start("b")
+        start("c")
+        while not os.path.exists(os.path.join(directory, "b", "metrics.jsonl")):
+            time.sleep(0.1)
+        kill("b")
+        printed(r"hearsay: b is dead, silent for \d+ s: the topology now has 2 members")
+        start("b")
+        printed(r"hearsay: b is back after \d+ s: the topology now has 3 members")
+        kill("b")
+        kill("c")
+        printed(r"hearsay: warning: below the quorum: 1 of 3 members are reachable, 2 are needed; .*")
+    finally:
+        for name in running:
+            kill(name)
+
+
+def check_quiet():
+    """Without configured logging, information is printed by a Peer and by rank 0 of a job, but not in local() and simulate()."""
+    def printed(call, **env):
+        text = f"import logging, hearsay.peer as peer\n{call}"
+        return subprocess.run([sys.executable, "-c", text], env={**os.environ, **env}, capture_output=True, text=True, check=True).stderr
+
+    assert printed("peer.log_note(0, 'x')") == "hearsay: x\n"
+    assert printed("peer.log_note(0, 'x')", RANK="0") == "hearsay: x\n"
+    assert printed("peer.log_note(1, 'hearsay: x')", RANK="1") == "hearsay: warning: x\n"
+    for call in ("peer.log_warning(0, 'x')", "logging.basicConfig(); peer.log_note(0, 'x')", "peer.logger.setLevel(30); peer.log_note(0, 'x')",
+                 "logging.disable(); peer.log_note(2, 'x')"):
+        assert printed(call) == "", call
+    assert printed("peer.log_note(0, 'x')", RANK="1") == ""
+    assert printed("peer.log_warning(2, 'x')") == "hearsay: error: x\n"
+    assert printed("logging.basicConfig(level=20); peer.log_note(0, 'x')") == "INFO:hearsay:x\n"
+
+
 def check_waiting():
     """A peer that waits for others reacts to Ctrl-C and to a time limit at once, and leaves nothing behind."""
     def wait(**more):
@@ -672,7 +744,7 @@ def check_progress():
                 time.sleep(0.01)
 
     progress.FIRST_S, progress.INTERVAL_S = 0, 0.25
-    said = lines(lambda: raises(TimeoutError, "", lambda: alone(f, min_peers=3, timeout=1.1, progress=True, name="a")))
+    said = lines(lambda: raises(TimeoutError, "", lambda: alone(f, min_peers=3, timeout=1.1, progress=True, on_note=None, name="a")))
     assert 2 <= len(said) <= 5 and set(said) == {"hearsay a: waiting for 2 of 3 peers"}, said
     begun = time.monotonic()
     said = lines(lambda: train(rounds=100, progress=True))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from . import _options, progress
 from ._lib import UsageError
 from .final import Results, exact, write
-from .peer import LEAVE_S, Peer
+from .peer import LEAVE_S, Peer, log_warning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,7 +66,7 @@ class Connect:
     @_options.listed()
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
         _options.check("connect", more, _options.PEER_NAMES)
-        options: Dict[str, Any] = {**self.options, **more}
+        options: Dict[str, Any] = {"on_note": log_warning, **self.options, **more}
         options["progress"] = bool(options.get("progress")) and self.rank == 0  # Only rank 0 prints progress, for all ranks.
         self.answer.send_bytes(pickle.dumps((GATHERS, str(options.get("min_peers", "")))))
         self.peers.append(Peer(module, optimizer, **options))

@@ -47,9 +47,23 @@ logger = logging.getLogger("hearsay")
 _stuck: List[Any] = []  # Memory that is never freed, because a peer that did not end in time may still write to it.
 
 
-def log_note(level: int, text: str) -> None:
-    """Default of on_note: writes to Python's logger "hearsay"."""
-    logger.log(LEVELS[min(level, 2)], "%s", text)
+def log_note(level: int, text: str, least: int = 0) -> None:
+    """Default of on_note: writes to Python's logger "hearsay".
+
+    If the program has configured neither this logger nor the root logger, `logging` itself would drop messages at the level
+    of information, such as the death of a member. Messages from level `least` on are then printed on stderr, as by
+    `hearsay peer`. Of a job, only rank 0 prints information.
+    """
+    number = LEVELS[min(level, 2)]
+    if logger.hasHandlers() or logger.level != logging.NOTSET:
+        logger.log(number, "%s", text)
+    elif level >= (least if _progress.is_first_rank() else 1) and not logger.disabled and logger.manager.disable < number:
+        _progress.say(f"hearsay: {('', 'warning: ', 'error: ')[min(level, 2)]}{text.removeprefix('hearsay: ')}")
+
+
+def log_warning(level: int, text: str) -> None:
+    """Default of on_note if one program starts several peers: as log_note(), but without information."""
+    log_note(level, text, 1)
 
 
 class _Callbacks:
@@ -173,8 +187,8 @@ class Peer:
     evaluate   callable(model) or callable(model, samples) -> loss, (loss, accuracy), (loss, accuracy, samples), or a
                dict with these keys. Called every `evaluate_every` rounds and at the end, in eval mode and without
                gradients. `samples`: number of samples to evaluate, 0 for all. May be set later: peer.evaluate = ...
-    on_note    callable(level, text) with level 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay").
-               None: messages are dropped
+    on_note    callable(level, text) with level 0 information, 1 warning, 2 error; default: logging.getLogger("hearsay"),
+               or stderr if the program does not configure `logging`. None: messages are dropped
     on_round   callable(name, step, figures): called in the thread of the caller after each round. The last round and the
                consensus phase behind it are one call. `step` is round + settle_rounds, `figures` is figures() as a dict.
                step(), wait() or finish() raises its exceptions; the next step() continues. hearsay.lab.sinks sends

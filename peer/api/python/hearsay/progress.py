@@ -11,15 +11,27 @@ PHASES = {"joining": "joining", "consensus": "consensus phase", "finishing": "fi
           "left": "left"}
 
 
+def is_first_rank() -> bool:
+    """Returns whether this process is rank 0 of its job. Also true if no job has started the process."""
+    return os.environ.get("RANK", os.environ.get("SLURM_PROCID", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))) == "0"
+
+
 def wanted(progress: Optional[bool]) -> bool:
     """Returns whether to print progress. `progress` None: only at rank 0 of a job, and if stderr is a terminal."""
     if progress is not None:
         return bool(progress)
-    rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
     try:
-        return rank == "0" and sys.stderr.isatty()
+        return is_first_rank() and sys.stderr.isatty()
     except (AttributeError, ValueError):  # stderr is None or closed.
         return False
+
+
+def say(line: str) -> None:
+    """Writes a line to stderr. Errors are ignored, so that a closed stderr does not end the training."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (AttributeError, OSError, ValueError):
+        pass
 
 
 def amount(n: float) -> str:
@@ -68,8 +80,4 @@ class Progress:
         self.say(line(figures, min_peers, rate, waits))
 
     def say(self, text: str) -> None:
-        """Writes a line to stderr. Errors are ignored, so that a closed stderr does not end the training."""
-        try:
-            print(f"{self.name}: {text}", file=sys.stderr, flush=True)
-        except (AttributeError, OSError, ValueError):
-            pass
+        say(f"{self.name}: {text}")

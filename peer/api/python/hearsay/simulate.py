@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from . import _check, _model, _options
 from ._lib import HearsayError, encoded, lib
 from .final import Results, distance, trained
-from .peer import Peer
+from .peer import Peer, log_warning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,7 +99,7 @@ class _Connect:
 
     @_options.listed()
     def __call__(self, module: Any, optimizer: Any = None, /, **more: "Unpack[_options.PeerOptions]") -> Peer:
-        options: Dict[str, Any] = {**self.options, **more}
+        options: Dict[str, Any] = {"on_note": log_warning, **self.options, **more}
         options["progress"] = bool(options.get("progress")) and self.rank == 0  # Only rank 0 prints progress, for all ranks.
         self.peer = Peer(module, optimizer, _world=(self.world, self.rank), **options)
         self.world.models[self.rank] = self.peer._model
