@@ -8,17 +8,22 @@
 
 /* ---- joining ---- */
 
-/* If this peer was in the run before, prints that it waits for the other members. Returns the time
- * now, at which this wait begins. Never returns 0. */
+/* If this peer was in the run before, prints what it does now. Returns the time now, at which the
+ * wait for the other members begins. Never returns 0. */
 static int64_t miss(const struct phases *ph)
 {
-    if (ph->past != NODE_PAST_NONE)
+    double patience_s = (double)ph->env->config.patience_us * 1e-6;
+    if (ph->past == NODE_PAST_FINAL)
         env_note(ph->env, NOTE_WARNING,
-                 "this peer was in the run before, %s: waiting for the other members, for at most "
-                 "--quorum-timeout (%.0f s)",
-                 ph->past == NODE_PAST_FINAL ? "and has stored its final model"
-                                             : "but has no checkpoint from which it can resume",
-                 (double)ph->env->config.patience_us * 1e-6);
+                 "this peer was in the run before, and has stored its final model: waiting for the "
+                 "other members, for at most --quorum-timeout (%.0f s)",
+                 patience_s);
+    else if (ph->past == NODE_PAST_MEMBER)
+        env_note(ph->env, NOTE_INFO,
+                 "this peer was in the run before, but has no checkpoint from which it can resume: "
+                 "it fetches the model of the members that train, or begins again at round 0 if "
+                 "--min-peers members do so; it waits for at most --quorum-timeout (%.0f s)",
+                 patience_s);
     return ph->env->now_us > 0 ? ph->env->now_us : 1;
 }
 
