@@ -481,10 +481,13 @@ uint64_t sketch_begun(const struct sketch *k, bool anew)
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    /* A peer without neighbours takes its own model as the mean, so all distances are 0. */
+    /* A peer without neighbours takes its own model as the mean, so the distance from the mean is 0.
+     * A single model has no consensus distance. */
     if (now->alone) {
         k->last = now->round;
-        k->figures = (struct sketch_figures){.rounding = k->figures.rounding,
+        k->figures = (struct sketch_figures){.xi = (double)NAN,
+                                             .relative = (double)NAN,
+                                             .rounding = k->figures.rounding,
                                              .round = now->round,
                                              .own_round = now->round,
                                              .own_window = k->figures.own_window + 1,

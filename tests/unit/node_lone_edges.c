@@ -2,6 +2,8 @@
  * becomes of them if the session is lost, the neighbour is silent, or the member leaves. */
 #include "tests/unit/node_lone_world.h"
 
+#include "peer/node/result/verdict.h"
+
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 100000 };
 
 /* Returns a node that is training, with `n_actors` neighbours. */
@@ -275,6 +277,40 @@ static void test_no_figure_without_a_neighbour(void **state)
     lone_close(w);
 }
 
+/* Without neighbours the node measures no distance. Only in a run that has never had another member
+ * is the distance 0. */
+static void test_no_figure_while_alone(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, LOW_ID);
+    w->actor[0].answers = false;
+    lone_disconnect(w, w->actor[0].link, false);
+    lone_run(w, 15 * SECOND);
+    struct node_progress p = lone_progress(w);
+    assert_int_equal(p.n_live, 1);
+    assert_true(p.phase == NODE_TRAINING && p.round > 100);
+    assert_true(isnan(p.drift) && isnan(p.relative_drift) && isnan(p.own_distance));
+    lone_close(w);
+    static const char *const names[] = {"one:7100"};
+    for (uint32_t n_names = 0; n_names < 2; n_names++) {
+        struct verdict_facts f;
+        w = lone_new(1, LOW_ID, ROUNDS);
+        w->run.min_peers = 1;
+        w->config.n_known = 0;
+        w->config.bootstrap = names;
+        w->config.n_bootstrap = n_names;
+        w->deaf = true;
+        lone_open(w);
+        lone_run(w, 15 * SECOND);
+        p = lone_progress(w);
+        node_facts(w->node, &f);
+        assert_true(p.phase == NODE_TRAINING && p.round > 100);
+        assert_true(n_names > 0 ? isnan(p.drift) && isnan(p.relative_drift) && isnan(f.distance)
+                                : p.drift == 0 && p.relative_drift == 0 && f.distance == 0);
+        lone_close(w);
+    }
+}
+
 /* Simulated peer 0 relays a new record of peer 1. The node cannot reach peer 1 and has accused it.
  * Returns the time until the node accuses peer 1 again, in microseconds. */
 static int64_t believed_us(struct lone *w)
@@ -362,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_own_stop),
         cmocka_unit_test(test_no_figure_without_a_neighbour),
+        cmocka_unit_test(test_no_figure_while_alone),
         cmocka_unit_test(test_refuted_word),
         cmocka_unit_test(test_edge_to_who_leaves),
         cmocka_unit_test(test_first_round_waits_for_crossing_sessions),

@@ -37,6 +37,13 @@ static int64_t worked_us(const struct job *j)
     return us > 0 ? us : 0;
 }
 
+/* Returns whether the run has never had a member other than this peer, as far as this peer knows. */
+static bool is_only_member(const struct job *j)
+{
+    return j->workshop->run.min_peers == 1 && members_count(j->env->members) == 1
+           && !connection_diagnostics_lonely(j->phases->sessions);
+}
+
 void job_report(struct job *j)
 {
     const struct run_context *w = j->workshop;
@@ -83,6 +90,9 @@ void job_report(struct job *j)
                          : doubted ? phases_beat(j->phases)
                                    : j->phases->bound_round;
     }
+    /* Without neighbours no distance was measured. The only member of a run is the mean itself. */
+    if (edges_count(j->edges) == 0)
+        p->drift = p->relative_drift = p->own_distance = is_only_member(j) ? 0 : (double)NAN;
     p->gamma = mean_gamma(j->edges);
     p->rung = w->by_drift ? codec_levels_spec[codec_levels_rung(&w->ladder)] : NULL;
     p->rung_by = w->by_drift ? codec_levels_by(&w->ladder) : NULL;
