@@ -17,7 +17,7 @@ static struct sessions all;
 /* Sets up `n` sessions. The peer on session `i` has just announced the round `round[i]`. */
 static void said(const uint64_t *round, size_t n)
 {
-    env.now_us = 100 * SECOND;
+    env.now_us = env.driver_us = 100 * SECOND;
     memset(&all, 0, sizeof all);
     all.env = &env;
     all.n_links = NODE_LINKS_MAX;
@@ -29,6 +29,13 @@ static void said(const uint64_t *round, size_t n)
                                          .number = (uint32_t)i,
                                          .said_us = env.now_us,
                                          .round = round[i]};
+}
+
+/* Advances node time and driver time: this process is not paused. */
+static void advance(int64_t us)
+{
+    env.now_us += us;
+    env.driver_us += us;
 }
 
 /* ---- most of them ---- */
@@ -261,17 +268,48 @@ static void test_two_peers(void **state)
     /* The neighbour has just announced a step near the node's own, so it cannot be far ahead
      * yet. */
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
-    env.now_us += 60 * SECOND;
+    advance(60 * SECOND);
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
     /* The neighbour is silent, but may continue to train. The rounds that it can have done
      * meanwhile limit the claims that are believed: 800 rounds after 1 s, and every round up to FAR
      * after another 60 s. */
-    env.now_us += SECOND;
+    advance(SECOND);
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT + lead + 800);
     assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
-    env.now_us += 60 * SECOND;
+    advance(60 * SECOND);
     assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
+}
+
+/* The node is paused for 60 s, and its single neighbour continues without it. Messages from the
+ * time before the pause arrive after it. The rounds that the neighbour can have done in the pause
+ * count. 10 s (DEAD_LINK_US) after the pause, new messages show again how far the neighbour is. */
+static void test_two_peers_and_a_pause(void **state)
+{
+    static const uint64_t near[] = {BEAT + 1}, later[] = {FAR};
+    struct round_quorum b = {.fastest_us = JOB_US};
+    (void)state;
+    said(near, 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    env.driver_us += 60 * SECOND;
+    failure_detector_continue(&all, 60 * SECOND);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), FAR);
+    advance(DEAD_LINK_US);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
+}
+
+/* The first step of a process may look like a pause. A claim is not believed because of it. */
+static void test_pause_before_the_first_round(void **state)
+{
+    static const uint64_t near[] = {BEAT + 1}, later[] = {FAR};
+    struct round_quorum b = {.fastest_us = JOB_US};
+    (void)state;
+    said(near, 1);
+    failure_detector_continue(&all, 60 * SECOND);
+    assert_int_equal(shown(&b, NODE_TRAINING, near, 1), BEAT + 1);
+    assert_int_equal(shown(&b, NODE_TRAINING, later, 1), BEAT);
 }
 
 int main(void)
@@ -285,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_who_counts),
         cmocka_unit_test(test_joining),
         cmocka_unit_test(test_two_peers),
+        cmocka_unit_test(test_two_peers_and_a_pause),
+        cmocka_unit_test(test_pause_before_the_first_round),
         cmocka_unit_test(test_finished_members_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

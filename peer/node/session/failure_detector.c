@@ -267,13 +267,18 @@ void failure_detector_continue(struct sessions *s, int64_t pause_us)
 
 /* ---- was this peer cut off from all others? ---- */
 
+bool failure_detector_stood(const struct sessions *s)
+{
+    return s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
+}
+
 /* If this peer's last session has ended, records whether the cause was a pause or a silent network.
  * Other peers may close sessions while this process is paused. This process sees the ends of these
  * sessions within DEAD_LINK_US after the pause. Refused dials count from now on: an earlier refusal
  * says only that a member died while this peer had sessions with other members. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
-    bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
+    bool stood = failure_detector_stood(s);
     assert(!l->used && l->role == LINK_PEER);
     if (sessions_any(s))
         return;

@@ -126,18 +126,18 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 }
 
 /* For a peer with a single neighbour: returns the largest step counter that the neighbour can have
- * reached. In lock step a neighbour gets ahead only while it has no contact with this peer. The
- * limit is computed once, when the contact returns, so that later claims do not increase it. While
- * this peer does not know its own speed, every claim is believed. */
+ * reached. In lock step a neighbour gets ahead only while it has no contact with this peer, or while
+ * this peer is paused. The limit is computed once, when the contact returns, so that later claims do
+ * not increase it. While this peer does not know its own speed, every claim is believed. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
-                              int64_t now_us)
+                              int64_t driver_us)
 {
     MARK_IF(b->fastest_us > 0, "round_quorum: one neighbour claims rounds");
     if (b->fastest_us == 0)
         return beat;
     if (!b->far)
-        b->most =
-            v->beat + schedule_lead(v) + (uint64_t)(FASTER * (now_us - b->near_us) / b->fastest_us);
+        b->most = v->beat + schedule_lead(v)
+                  + (uint64_t)(FASTER * (driver_us - b->near_us) / b->fastest_us);
     b->far = true;
     return b->most;
 }
@@ -154,7 +154,7 @@ static uint64_t believed(struct round_quorum *b, const struct sessions *s,
         if (v->edge[i].state == SCHEDULE_EDGE_OPEN)
             claim[n++] = v->edge[i].beat;
     if (n == 1 && n_sessions < 2)
-        return can_have_done(b, v, claim[0], s->env->now_us);
+        return can_have_done(b, v, claim[0], s->env->driver_us);
     if (n > 1)
         most = round_quorum_most(claim, n);
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
@@ -209,15 +209,17 @@ void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge)
 {
     uint64_t near = v->beat + schedule_lead(v);
-    assert(schedule_lead(v) <= LEAD && b->near_us <= s->env->now_us);
+    assert(schedule_lead(v) <= LEAD && b->near_us <= s->env->driver_us);
     bool open = false, far = false;
     for (size_t i = 0; i < v->n_edges; i++) {
         open |= (edge[i].state == SCHEDULE_EDGE_OPEN);
         far |= (edge[i].state == SCHEDULE_EDGE_OPEN) && edge[i].beat > near;
     }
     if (open && !far) {
-        b->near_us = s->env->now_us;
         b->far = false;
+        /* The first messages after a pause of this process are as old as the pause. */
+        if (b->near_us == 0 || !failure_detector_stood(s))
+            b->near_us = s->env->driver_us;
     }
     if (!v->lock_step || v->phase == NODE_JOINING)
         return;

@@ -371,7 +371,7 @@ struct round_quorum
     /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
     int64_t fastest_us;
     /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
-     * allows. */
+     * allows. Driver time, because the neighbour trains while this process is paused. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
     /* While `far` is true: largest step counter that the neighbour can have reached. The neighbour

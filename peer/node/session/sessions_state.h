@@ -365,6 +365,9 @@ void dial_sift(struct sessions *s);
 /* Asserts the invariants of a contact between two events. */
 void dial_check_contact(const struct sessions *s, const struct contact *c);
 void failure_detector_tick(struct sessions *s);
+/* Returns whether this process has continued after a pause longer than SILENT_US within the last
+ * DEAD_LINK_US. Until then it receives messages, and ends of sessions, from the time of the pause. */
+bool failure_detector_stood(const struct sessions *s);
 /* Handles the end of a session with a peer. */
 void failure_detector_lost(struct sessions *s, const struct link *l);
 /* Handles the first HELLO on a session with a peer. */
