@@ -654,8 +654,8 @@ static void test_absent_peer_learns_the_abort(void **state)
 }
 
 /* The last attempt to finish must not be aborted: its certificate has a distance above the target.
- * If a member has ended outside the target, no attempt may be aborted, because that member no
- * longer mixes. */
+ * A member that has ended outside the target does not prevent the aborts, because it mixes again
+ * after an abort, too. */
 static void test_attempts_are_limited(void **state)
 {
     (void)state;
@@ -674,7 +674,7 @@ static void test_attempts_are_limited(void **state)
         const struct finish_proposal *p = finish_certificate(w.peer[2].finish);
         assert_non_null(p);
         assert_true(p->distance > TARGET);
-        assert_int_equal(finish_attempt(w.peer[2].finish), outside ? 0 : FINISH_ATTEMPTS - 1);
+        assert_int_equal(finish_attempt(w.peer[2].finish), FINISH_ATTEMPTS - 1);
         close_world(&w);
     }
 }
@@ -765,28 +765,43 @@ static void test_last_attempt_waits_for_members_that_mix(void **state)
     close_world(&w);
 }
 
-/* More mixing cannot help if the other members have ended mixing and only store their models, or if
- * a member has ended outside the target. The coordinator must then not abort the attempt. */
+/* More mixing cannot help if the other members have ended mixing and only store their models. The
+ * coordinator must then not abort the attempt. */
 static void test_abort_needs_members_that_more_mixing_helps(void **state)
 {
     (void)state;
-    for (int outside = 0; outside < 2; outside++) {
-        struct world w;
-        open_mixing(&w, 3);
-        if (outside)
-            freeze(&w, 4, false);
-        else
-            w.peer[3].stores = w.peer[4].stores = true;
-        coordinate(&w, FINISH_MIXING_US);
-        mix(&w, 3, 4);
-        coordinate(&w, FINISH_TAKEOVER_US);
-        assert_true(finish_ballots(w.peer[0].finish) >= 2);
-        assert_null(finish_certificate(w.peer[0].finish));
-        coordinate(&w, PATIENCE_US);
-        assert_int_equal(finish_attempt(w.peer[0].finish), 0);
-        assert_non_null(finish_certificate(w.peer[0].finish));
-        close_world(&w);
+    struct world w;
+    open_mixing(&w, 3);
+    w.peer[3].stores = w.peer[4].stores = true;
+    coordinate(&w, FINISH_MIXING_US);
+    mix(&w, 3, 4);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    assert_true(finish_ballots(w.peer[0].finish) >= 2);
+    assert_null(finish_certificate(w.peer[0].finish));
+    coordinate(&w, PATIENCE_US);
+    assert_int_equal(finish_attempt(w.peer[0].finish), 0);
+    assert_non_null(finish_certificate(w.peer[0].finish));
+    close_world(&w);
+}
+
+/* One member has ended outside the target, and another member is overdue. The coordinator must
+ * abort the attempt, because both members mix again after an abort. */
+static void test_member_outside_the_target_mixes_again(void **state)
+{
+    (void)state;
+    struct world w;
+    open_mixing(&w, 3);
+    freeze(&w, 4, false);
+    coordinate(&w, FINISH_MIXING_US);
+    mix(&w, 3, 3);
+    coordinate(&w, FINISH_TAKEOVER_US);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(finish_attempt(w.peer[i].finish), 1);
+        freeze(&w, i, true);
     }
+    coordinate(&w, FINISH_TAKEOVER_US);
+    assert_int_equal(n_within(finish_certificate(w.peer[4].finish)), 5);
+    close_world(&w);
 }
 
 /* A member answers the ASK of a ballot while it stores its model, and freezes the model before the
@@ -1053,6 +1068,7 @@ int main(void)
         cmocka_unit_test(test_overdue_members_abort_the_attempt),
         cmocka_unit_test(test_last_attempt_waits_for_members_that_mix),
         cmocka_unit_test(test_abort_needs_members_that_more_mixing_helps),
+        cmocka_unit_test(test_member_outside_the_target_mixes_again),
         cmocka_unit_test(test_model_frozen_during_a_ballot),
         cmocka_unit_test(test_member_that_answers_is_not_dead),
         cmocka_unit_test(test_member_that_exited_does_not_delay_the_end),

@@ -878,18 +878,6 @@ static bool all_overdue(const struct wave *w)
     return n > 0 && n == w->n_mixing;
 }
 
-/* Returns whether a further attempt to end the run is allowed, and more mixing can bring the models
- * of the members in *p closer. More mixing cannot help if a member has answered that it ended
- * outside the target distance, because that member no longer mixes. */
-static bool may_abort(const struct finish *f, const struct finish_proposal *p)
-{
-    bool all_mix = true;
-    for (uint32_t i = 0; i < p->n; i++)
-        all_mix &= p->member[i].status != FINISH_OUTSIDE
-                   || flags_of(&f->wave, p->member[i].key) == FLAG_ABSENT;
-    return all_mix && f->attempt + 1 < FINISH_ATTEMPTS;
-}
-
 /* Returns whether it is too early for a certificate, so that the coordinator asks again. The
  * coordinator waits for at most patience_us if a member still mixes, has not ended its run, or has
  * answered before its model was frozen: the certificate would not cover that model. The wait for
@@ -924,7 +912,7 @@ static void end_ask(struct finish *f)
     p->origin = w->ballot;
     assert(p->distance >= 0 && p->mean_norm >= 0); /* Else no peer could decode the proposal. */
     bool apart = certifies && isfinite(p->distance) && p->distance > f->view.target;
-    if ((apart || overdue) && may_abort(f, p))
+    if ((apart || overdue) && may_propose(&w->ballot, 0))
         p->n = 0;
     else if (!certifies)
         return;
