@@ -296,7 +296,10 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
         x[n] = model_at(&c->peer[i], round, later);
         if (x[n] == NULL && c->peer[i].since_us > c->plan.start_us[i])
             return (double)NAN;
-        if (round <= c->plan.rounds && c->peer[i].has[round] == HISTORY_MIXED)
+        /* A peer that resumed may be below the quorum in a round whose model in `history` is that
+         * of an earlier process. */
+        if (round <= c->plan.rounds
+            && (c->peer[i].has[round] == HISTORY_MIXED || c->peer[i].held_round == round))
             return (double)NAN;
         n += x[n] != NULL;
     }
