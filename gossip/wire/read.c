@@ -546,6 +546,7 @@ static void read_finish(struct cursor *c, struct wire_message *message)
     get_ballot(c, &m->accepted);
     m->partial = get_bool(c);
     m->n_voters = get_u32(c, UINT32_MAX);
+    m->voters = get_bin(c, WIRE_FINISH_VOTERS_MAX);
     m->n_mixing = get_u32(c, WIRE_MEMBERS_MAX);
     m->n_models = get_u32(c, WIRE_MEMBERS_MAX);
     m->dist2 = get_norm2(c);
@@ -554,7 +555,7 @@ static void read_finish(struct cursor *c, struct wire_message *message)
     m->mean = get_bin(c, WIRE_SKETCH_MAX);
     m->members = get_bin(c, WIRE_FINISH_MEMBERS_MAX);
     m->proposal = get_bin(c, WIRE_FINISH_PROPOSAL_MAX);
-    demand(c, m->members.n % WIRE_FINISH_ENTRY == 0);
+    demand(c, m->members.n % WIRE_FINISH_ENTRY == 0 && m->voters.n % WIRE_FINISH_KEY == 0);
 }
 
 /* Reader of messages without fields: EDGE_CLOSE and STATUS_REQ. */

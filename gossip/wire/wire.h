@@ -28,8 +28,8 @@
 
 /* Versions and limits of the message protocol. */
 enum wire_limit {
-    WIRE_VERSION = 10,       /* Newest protocol version that this program supports. */
-    WIRE_VERSION_LEAST = 10, /* Oldest protocol version that this program supports. */
+    WIRE_VERSION = 11,       /* Newest protocol version that this program supports. */
+    WIRE_VERSION_LEAST = 11, /* Oldest protocol version that this program supports. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
@@ -59,6 +59,8 @@ enum wire_limit {
     /* Sizes in FINISH messages (peer/node/finish/proposal.h). WIRE_FINISH_ENTRY: bytes of one entry
      * of the list of members. The next two: maximum bytes of the list and of a proposal. */
     WIRE_FINISH_ENTRY = 9,
+    WIRE_FINISH_KEY = 8, /* Bytes of one voter in the list `voters`. */
+    WIRE_FINISH_VOTERS_MAX = WIRE_FINISH_KEY * WIRE_MEMBERS_MAX,
     WIRE_FINISH_MEMBERS_MAX = WIRE_FINISH_ENTRY * WIRE_MEMBERS_MAX,
     WIRE_FINISH_PROPOSAL_MAX = 16 + WIRE_ID_BYTES + WIRE_FINISH_MEMBERS_MAX,
     /* Maximum value of a phase, edge state or codec. Their enums are defined in other headers. */
@@ -461,8 +463,12 @@ struct wire_finish
     /* True: the sender lost a session while it collected the answers of other peers, so answers may
      * be missing. */
     bool partial;
-    /* In a REPORT and an ACCEPTED: largest number of voters that one of the described peers counts. */
+    /* In a REPORT and an ACCEPTED, about the described peer that counts the most voters. n_voters:
+     * number of voters that it counts. voters: the voters in its member table, WIRE_FINISH_KEY bytes
+     * each: the first 8 bytes of the identity, in ascending order. 0 and empty: no described peer
+     * knows an initial member. */
     uint32_t n_voters;
+    struct bytes voters;
     /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */
     uint32_t n_mixing;
     /* In a REPORT: number of peers whose model is frozen (final and stored) and within the target

@@ -302,6 +302,7 @@ size_t wire_put_finish(uint8_t *out, size_t cap, const struct wire_finish *m)
     put_ballot(&o, &m->accepted);
     put_bool(&o, m->partial);
     put_uint(&o, m->n_voters);
+    put_bin(&o, m->voters.p, m->voters.n);
     put_uint(&o, m->n_mixing);
     put_uint(&o, m->n_models);
     put_float(&o, m->dist2);

@@ -42,10 +42,9 @@ static void list_members(void *self, uint32_t peer, struct finish_proposal *out)
     certificate_members(node_of(self, peer), out);
 }
 
-static uint32_t n_voters(void *self, uint32_t peer)
+static void list_voters(void *self, uint32_t peer, struct finish_voters *out)
 {
-    const struct node *n = node_of(self, peer);
-    return quorum_voters(n->quorum, n->env.members, NULL);
+    certificate_voters(node_of(self, peer), out);
 }
 
 static bool is_frozen(void *self, uint32_t peer)
@@ -99,7 +98,7 @@ void conformance_open(struct cluster *c)
                                              .guarantees = has_guarantee(&c->plan),
                                              .wrong = wrong,
                                              .members = list_members,
-                                             .n_voters = n_voters,
+                                             .voters = list_voters,
                                              .is_frozen = is_frozen,
                                              .is_within = is_within,
                                              .model = model,

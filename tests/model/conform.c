@@ -170,6 +170,9 @@ struct ballot
     /* Highest Paxos ballot in which a voter accepted a proposal, according to the answers received.
      * 0: none. */
     uint32_t best_heard;
+    /* The longest list of voters in the answers that the coordinator has received to the ASK [0] and
+     * to the PROPOSE [1]. */
+    struct finish_voters heard[2];
     struct answer answer[ACCEPTORS_MAX];
 };
 
@@ -228,6 +231,7 @@ struct conform
     uint32_t decided[FINISH_ATTEMPTS];
     bool aborted[FINISH_ATTEMPTS];
     struct finish_proposal members, proposal;
+    struct finish_voters voters;
     uint64_t n_steps[CONFORM_STEPS];
 };
 
@@ -355,34 +359,43 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Reads the members that a peer knows now, and which of them are voters, into f->members. */
+static int by_voter(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Reads the members that a peer knows now into f->members, and the voters that it counts now into
+ * f->voters. */
 static void read_voters(struct conform *f, uint32_t peer)
 {
     f->world.members(f->world.self, peer, &f->members);
     qsort(f->members.member, f->members.n, sizeof f->members.member[0], by_key);
+    f->world.voters(f->world.self, peer, &f->voters);
+    qsort(f->voters.key, f->voters.n, sizeof f->voters.key[0], by_voter);
     f->n_lists++;
-    for (uint32_t i = 0; i < f->members.n; i++)
-        if (f->members.member[i].voter)
-            f->acceptor[acceptor_of(f, f->members.member[i].key)].n_listed++;
+    for (uint32_t i = 0; i < f->voters.n; i++)
+        f->acceptor[acceptor_of(f, f->voters.key[i])].n_listed++;
 }
 
 /* Does what quorum() does in finish.pml: returns whether the voters for which has() is true are a
- * quorum of all voters. Voters are taken from f->members. The number of all voters includes those
- * that the peer's member table has dropped. */
-static bool is_quorum(struct conform *f, uint32_t peer, uint32_t ballot,
+ * quorum of all voters. The voters are those of f->voters, or those in `heard` if that list is
+ * longer. The number of all voters includes those that the peer's member table has dropped. */
+static bool is_quorum(struct conform *f, uint32_t ballot, const struct finish_voters *heard,
                       bool (*has)(const struct answer *a))
 {
-    uint32_t n = 0, n_voters = 0, all = f->world.n_voters(f->world.self, peer);
+    const struct finish_voters *v = &f->voters;
+    uint32_t n = 0;
     bool has_first = false;
-    for (uint32_t i = 0; i < f->members.n; i++) {
-        const struct finish_member *m = &f->members.member[i];
-        bool counts = m->voter && has(&f->ballot[ballot]->answer[acceptor_of(f, m->key)]);
-        has_first |= counts && n_voters == 0;
+    if (heard != NULL && heard->n_all > (v->initial ? v->n_all : 0))
+        v = heard;
+    for (uint32_t i = 0; i < v->n; i++) {
+        bool counts = has(&f->ballot[ballot]->answer[acceptor_of(f, v->key[i])]);
+        has_first |= counts && i == 0;
         n += counts;
-        n_voters += m->voter;
     }
-    uint32_t base = all > n_voters ? all : n_voters;
-    return n + 1e-9 >= f->world.quorum * base && (2 * n != base || has_first);
+    bool whole = has_first && v->n == v->n_all;
+    return n + 1e-9 >= f->world.quorum * v->n_all && (2 * n != v->n_all || whole);
 }
 
 static bool heard_vote(const struct answer *a)
@@ -470,7 +483,7 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
     demand(f, peer, p->ballot == b, PROPOSE_PROCESS, b);
     demand(f, peer, x->value == 0, PROPOSE_ONCE, b);
     read_voters(f, peer);
-    demand(f, peer, is_quorum(f, peer, b, heard_vote), PROPOSE_QUORUM, b);
+    demand(f, peer, is_quorum(f, b, &x->heard[0], heard_vote), PROPOSE_QUORUM, b);
     for (uint32_t i = 0; i < f->n_acceptors; i++)
         if (x->answer[i].heard_vote && order(f, x->answer[i].taken, best) > 0)
             best = x->answer[i].taken;
@@ -488,7 +501,7 @@ static void propose(struct conform *f, uint32_t peer, uint32_t b, uint32_t value
         count(f, CONFORM_ABORT);
         return;
     }
-    demand(f, peer, is_quorum(f, peer, b, heard_within), INVENT_QUORUM, b);
+    demand(f, peer, is_quorum(f, b, &x->heard[0], heard_within), INVENT_QUORUM, b);
     demand(f, peer, has_models(f, b, v), INVENT_MODELS, b);
     demand(f, peer, find_ballot(f, &f->proposal.origin) == b, INVENT_ORIGIN, b);
     count(f, CONFORM_INVENT);
@@ -501,7 +514,7 @@ static void decide(struct conform *f, uint32_t peer, uint32_t b)
     if (!f->world.guarantees)
         return;
     read_voters(f, peer);
-    if (!is_quorum(f, peer, b, accepted))
+    if (!is_quorum(f, b, NULL, accepted))
         return;
     uint32_t *decided = &f->decided[attempt_of(&f->ballot[b]->id)];
     demand(f, peer, *decided == 0 || *decided == f->ballot[b]->source, AGREEMENT, b);
@@ -537,7 +550,7 @@ static void follow_attempt(struct conform *f, uint32_t peer)
                   && is_abort(f, f->ballot[b]->value);
     if (counts && !f->aborted[attempt - 1]) {
         read_voters(f, peer);
-        f->aborted[attempt - 1] = is_quorum(f, peer, b, heard_accepted);
+        f->aborted[attempt - 1] = is_quorum(f, b, &f->ballot[b]->heard[1], heard_accepted);
         count(f, CONFORM_COUNT);
     }
     demand(f, peer, attempt > p->attempt && f->aborted[attempt - 1], ENTER_ABORTED, b);
@@ -619,6 +632,13 @@ static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
     bool asks = m->word == WIRE_FINISH_REPORT;
     if (x == NULL || b != p->ballot || asks != (x->value == 0))
         return;
+    struct finish_voters *v = &x->heard[!asks];
+    if (m->n_voters > v->n_all) {
+        v->n_all = m->n_voters;
+        v->n = (uint32_t)(m->voters.n / WIRE_FINISH_KEY);
+        for (uint32_t i = 0; i < v->n; i++)
+            v->key[i] = finish_key(m->voters.p + (size_t)WIRE_FINISH_KEY * i);
+    }
     for (uint32_t i = 0; i < n_entries(m); i++) {
         uint8_t flags;
         struct answer *a = &x->answer[acceptor_of(f, entry(m, i, &flags))];
@@ -705,7 +725,8 @@ static void check_certificate(struct conform *f, uint32_t peer)
     } else {
         read_voters(f, peer);
         demand(f, peer,
-               b != 0 && f->ballot[b]->value == value && is_quorum(f, peer, b, heard_accepted),
+               b != 0 && f->ballot[b]->value == value
+                   && is_quorum(f, b, &f->ballot[b]->heard[1], heard_accepted),
                COUNT_QUORUM, b);
         count(f, CONFORM_COUNT);
     }

@@ -47,11 +47,9 @@ struct conform_world
     bool guarantees;
     /* Reports a step that the model does not allow. */
     void (*wrong)(void *self, const char *text);
-    /* Lists the members that the peer knows now, in any order, and which of them are voters. */
+    /* List the members that the peer knows now, and the voters that it counts now, in any order. */
     void (*members)(void *self, uint32_t peer, struct finish_proposal *out);
-    /* Returns the number of voters, including voters that are no longer in the list of
-     * `members`. */
-    uint32_t (*n_voters)(void *self, uint32_t peer);
+    void (*voters)(void *self, uint32_t peer, struct finish_voters *out);
     /* is_frozen() returns whether the model of the peer is frozen (final and stored). is_within()
      * returns whether the model is within the target consensus distance. */
     bool (*is_frozen)(void *self, uint32_t peer);

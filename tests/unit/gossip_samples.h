@@ -214,6 +214,7 @@ static inline struct wire_finish sample_finish(bool large)
                                 .accepted = sample_ballot(large ? UINT64_MAX - 2 : 0),
                                 .partial = large,
                                 .n_voters = large ? UINT32_MAX : 0,
+                                .voters = {raw, large ? (size_t)WIRE_FINISH_KEY * 9 : 0},
                                 .n_mixing = large ? WIRE_MEMBERS_MAX : 0,
                                 .n_models = large ? WIRE_MEMBERS_MAX : 1,
                                 .dist2 = large ? FLT_MAX : 0,

@@ -46,9 +46,11 @@ struct peer
     /* True: the peer no longer mixes, and only tries to store its model before it is frozen. */
     bool stores;
     bool believed_dead; /* True: the member tables list the peer as dead, although it lives. */
-    uint32_t n_voters;  /* Number of voters that the peer counts, if more than n of the world. */
-    uint64_t n_rounds;  /* Number of rounds that the peer has mixed. */
-    bool stored;        /* True: an earlier process of this peer had frozen its model. */
+    /* Number of voters that the peer counts, in the order of the peers. 0: all peers. */
+    uint32_t n_voters;
+    bool knows_no_initial; /* True: the peer knows no initial member, so all members are voters. */
+    uint64_t n_rounds;     /* Number of rounds that the peer has mixed. */
+    bool stored;           /* True: an earlier process of this peer had frozen its model. */
     /* Value of the certified model, if a certificate covers this process. 0: no certificate so
      * far. */
     float covered;
@@ -136,8 +138,21 @@ static void peer_members(void *self, struct finish_proposal *out)
             .key = finish_key(id),
             .status = w->peer[i].finish == NULL || w->peer[i].believed_dead ? FINISH_DEAD
                       : w->peer[i].frozen                                   ? FINISH_OUTSIDE
-                                                                            : FINISH_MIXING,
-            .voter = true};
+                                                                            : FINISH_MIXING};
+    }
+}
+
+static void peer_voters(void *self, struct finish_voters *out)
+{
+    const struct peer *p = self;
+    const struct world *w = p->world;
+    out->initial = !p->knows_no_initial;
+    out->n = p->n_voters > 0 ? p->n_voters : w->n;
+    out->n_all = out->n;
+    for (uint32_t i = 0; i < out->n; i++) {
+        uint8_t id[WIRE_ID_BYTES];
+        fill_id(id, i);
+        out->key[i] = finish_key(id);
     }
 }
 
@@ -171,11 +186,10 @@ static void conform_members(void *self, uint32_t peer, struct finish_proposal *o
     peer_members(&w->peer[peer], out);
 }
 
-static uint32_t conform_voters(void *self, uint32_t peer)
+static void conform_voters(void *self, uint32_t peer, struct finish_voters *out)
 {
-    const struct world *w = self;
-    (void)peer;
-    return w->n;
+    struct world *w = self;
+    peer_voters(&w->peer[peer], out);
 }
 
 static bool conform_frozen(void *self, uint32_t peer)
@@ -217,6 +231,7 @@ static void start(struct world *w, uint32_t i)
                                  .links = peer_links,
                                  .send = peer_send,
                                  .members = peer_members,
+                                 .voters = peer_voters,
                                  .quorum = peer_quorum,
                                  .keep = peer_keep};
     fill_id(owner.id, i);
@@ -236,7 +251,7 @@ static void open_world(struct world *w, uint64_t seed, uint32_t n)
                                                       .guarantees = true,
                                                       .wrong = conform_wrong,
                                                       .members = conform_members,
-                                                      .n_voters = conform_voters,
+                                                      .voters = conform_voters,
                                                       .is_frozen = conform_frozen,
                                                       .is_within = conform_within,
                                                       .model = conform_model,
@@ -341,7 +356,6 @@ static void update(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
     struct finish_view v = {.now_us = w->now_us,
-                            .n_voters = p->n_voters,
                             .mixes = !p->frozen && !p->stores,
                             .n_rounds = p->n_rounds,
                             .max_rounds = ROUNDS_MAX,
@@ -550,27 +564,72 @@ static void test_one_ballot_decides(void **state)
     close_world(&w);
 }
 
-/* The coordinator knows two voters, and the other peer counts more. Both peers together decide a
- * certificate only if they are a quorum of the larger number. */
-static void test_larger_number_of_voters_applies(void **state)
+/* Lets `n` connected peers of a world of `n` freeze and decide. Returns whether they decide a
+ * certificate. */
+static bool decides(struct world *w, uint32_t n)
+{
+    w->target = 1;
+    for (uint32_t i = 1; i < n; i++)
+        connect(w, 0, i);
+    for (uint32_t i = 0; i < n; i++)
+        freeze(w, i, true);
+    for (uint32_t i = n; i-- > 0;)
+        update(w, i);
+    while (w->n_queue > 0)
+        deliver(w);
+    check(w);
+    assert_int_equal(finish_ballots(w->peer[0].finish), 1);
+    for (uint32_t i = 1; i < n; i++)
+        assert_int_equal(finish_certificate(w->peer[0].finish) != NULL,
+                         finish_certificate(w->peer[i].finish) != NULL);
+    return finish_certificate(w->peer[0].finish) != NULL;
+}
+
+/* The coordinator counts fewer voters than another peer. The longer list applies: both peers
+ * together decide a certificate only if they are a quorum of it. */
+static void test_longer_list_of_voters_applies(void **state)
 {
     (void)state;
     for (uint32_t n_voters = 2; n_voters < 6; n_voters++) {
         struct world w;
         open_world(&w, 1, 2);
-        w.target = 1;
         w.peer[1].n_voters = n_voters;
-        connect(&w, 0, 1);
-        freeze(&w, 0, true);
-        freeze(&w, 1, true);
-        update(&w, 1);
-        update(&w, 0);
-        while (w.n_queue > 0)
-            deliver(&w);
-        check(&w);
-        assert_int_equal(finish_ballots(w.peer[0].finish), 1);
-        assert_int_equal(finish_certificate(w.peer[0].finish) != NULL, n_voters < 4);
-        assert_int_equal(finish_certificate(w.peer[1].finish) != NULL, n_voters < 4);
+        assert_int_equal(decides(&w, 2), n_voters < 5);
+        close_world(&w);
+    }
+}
+
+/* Three initial members. Two of them were replaced, and the new processes do not know that all three
+ * peers vote. The third peer does. */
+static void test_list_of_another_peer_makes_a_quorum(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, 1, 3);
+    w.peer[0].n_voters = w.peer[1].n_voters = 1;
+    assert_true(decides(&w, 3));
+    close_world(&w);
+}
+
+/* The coordinator knows no initial member, so it takes all four members for voters. The other peer
+ * knows the initial members 0, 1 and 2. Two of the three are absent: there is no quorum. */
+static void test_list_without_initial_members_does_not_apply(void **state)
+{
+    (void)state;
+    for (int reports = 0; reports < 2; reports++) {
+        struct world w;
+        open_world(&w, 1, 2);
+        w.peer[reports].knows_no_initial = true;
+        w.peer[reports].n_voters = 2;
+        w.peer[!reports].n_voters = 5;
+        assert_false(decides(&w, 2));
+        close_world(&w);
+        /* A longer list without initial members does not apply either. */
+        open_world(&w, 1, 2);
+        w.peer[reports].knows_no_initial = true;
+        w.peer[reports].n_voters = 5;
+        w.peer[!reports].n_voters = 2;
+        assert_true(decides(&w, 2));
         close_world(&w);
     }
 }
@@ -1061,7 +1120,9 @@ int main(void)
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
         cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
-        cmocka_unit_test(test_larger_number_of_voters_applies),
+        cmocka_unit_test(test_longer_list_of_voters_applies),
+        cmocka_unit_test(test_list_of_another_peer_makes_a_quorum),
+        cmocka_unit_test(test_list_without_initial_members_does_not_apply),
         cmocka_unit_test(test_models_apart_abort_the_attempt),
         cmocka_unit_test(test_absent_peer_learns_the_abort),
         cmocka_unit_test(test_attempts_are_limited),

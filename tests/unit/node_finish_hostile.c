@@ -40,8 +40,16 @@ static void owner_members(void *self, struct finish_proposal *out)
     (void)self;
     out->n = OTHERS + 1;
     for (uint32_t i = 0; i <= OTHERS; i++)
-        out->member[i] =
-            (struct finish_member){.key = i + 1, .status = FINISH_OUTSIDE, .voter = true};
+        out->member[i] = (struct finish_member){.key = i + 1, .status = FINISH_OUTSIDE};
+}
+
+static void owner_voters(void *self, struct finish_voters *out)
+{
+    (void)self;
+    out->initial = true;
+    out->n = out->n_all = OTHERS + 1;
+    for (uint32_t i = 0; i <= OTHERS; i++)
+        out->key[i] = i + 1;
 }
 
 static bool owner_quorum(void *self, uint32_t n, uint32_t n_voters, bool has_first)
@@ -67,6 +75,7 @@ static struct finish *open_peer(struct bytes promise)
                                  .links = owner_links,
                                  .send = owner_send,
                                  .members = owner_members,
+                                 .voters = owner_voters,
                                  .quorum = owner_quorum,
                                  .keep = owner_keep};
     n_sent = 0;

@@ -60,7 +60,7 @@ struct wave
      * peer or by peers whose answers to the wave have arrived. */
     struct wire_ballot promised, accepted;
     bool partial;
-    uint32_t n_voters; /* Largest number of voters that an answer, or this peer, counts. */
+    struct finish_voters voters; /* The longest list of voters among the answers to the wave. */
     uint32_t n_mixing;
     struct finish_evidence evidence;
     /* Length of `members`, the list of the members that answered the wave, in bytes. */
@@ -118,6 +118,8 @@ struct finish
      * while it mixed. NOT_ASKED: no such ASK has arrived. */
     uint64_t asked_rounds;
 
+    struct finish_voters
+        own_voters; /* Voters that this peer counts, at the last call of voters(). */
     struct finish_proposal scratch; /* A decoded proposal, or one that this peer makes. */
 };
 
@@ -504,16 +506,43 @@ static bool add_self(struct finish *f, const struct wire_finish *m)
 
 /* ---- waves ---- */
 
+/* Orders keys of members, for qsort(). */
+static int by_key(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Returns the list of voters that applies to the wave: the longest one of this peer and of the peers
+ * whose answers have arrived. A process that has just joined may not know the initial members that
+ * are gone, and which members have taken over their names. Lists without initial members apply only
+ * if no peer knows an initial member. */
+static const struct finish_voters *voters_of(struct finish *f)
+{
+    struct finish_voters *own = &f->own_voters;
+    f->owner.voters(f->owner.self, own);
+    assert(own->n <= own->n_all && own->n <= WIRE_MEMBERS_MAX);
+    qsort(own->key, own->n, sizeof own->key[0], by_key);
+    bool applies = own->initial ? own->n_all >= f->wave.voters.n_all : f->wave.voters.n_all == 0;
+    return applies ? own : &f->wave.voters;
+}
+
 /* Fills *m with this peer's answer to the wave (ASK or PROPOSE): the sum of the answers that it
- * received, and its own. */
-static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K])
+ * received, and its own. mean, voters: buffers for fields of *m. */
+static void describe_answer(struct finish *f, struct wire_finish *m, uint8_t mean[4 * SKETCH_K],
+                            uint8_t voters[WIRE_FINISH_VOTERS_MAX])
 {
     const struct wave *w = &f->wave;
+    const struct finish_voters *v = voters_of(f);
+    uint32_t n = v->initial ? v->n : 0;
+    for (uint32_t i = 0; i < n; i++)
+        finish_put_key(voters + (size_t)WIRE_FINISH_KEY * i, v->key[i]);
     *m = (struct wire_finish){.word = w->proposes ? WIRE_FINISH_ACCEPTED : WIRE_FINISH_REPORT,
                               .ballot = w->ballot,
                               .promised = w->promised,
                               .partial = w->partial,
-                              .n_voters = w->n_voters,
+                              .n_voters = v->initial ? v->n_all : 0,
+                              .voters = {voters, (size_t)WIRE_FINISH_KEY * n},
                               .members = {w->members, w->n_members}};
     if (w->proposes)
         return;
@@ -538,13 +567,13 @@ static void finish_root(struct finish *f);
 static void complete_wave(struct finish *f)
 {
     struct wire_finish m;
-    uint8_t mean[4 * SKETCH_K];
+    uint8_t mean[4 * SKETCH_K], voters[WIRE_FINISH_VOTERS_MAX];
     assert(f->wave.n_pending == 0);
     if (f->wave.root) {
         finish_root(f);
         return;
     }
-    describe_answer(f, &m, mean);
+    describe_answer(f, &m, mean, voters);
     f->owner.send(f->owner.self, f->wave.parent, &m);
 }
 
@@ -570,7 +599,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
     w->proposes = m->word == WIRE_FINISH_PROPOSE;
     w->begun_us = f->view.now_us;
     w->partial = false;
-    w->n_voters = f->view.n_voters;
+    w->voters.n = w->voters.n_all = 0;
     w->n_mixing = 0;
     w->evidence.n = 0;
     w->accepted = (struct wire_ballot){0};
@@ -646,6 +675,29 @@ static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
     return finish_evidence_is_valid(&e);
 }
 
+/* Returns whether the list of voters of an answer is sorted and not longer than its number. */
+static bool valid_voters(const struct wire_finish *m)
+{
+    size_t n = m->voters.n / WIRE_FINISH_KEY;
+    for (size_t i = 1; i < n; i++)
+        if (memcmp(m->voters.p + WIRE_FINISH_KEY * (i - 1), m->voters.p + WIRE_FINISH_KEY * i,
+                   WIRE_FINISH_KEY)
+            >= 0)
+            return false;
+    return n <= m->n_voters;
+}
+
+static void take_voters(struct wave *w, const struct wire_finish *m)
+{
+    if (m->n_voters <= w->voters.n_all)
+        return;
+    w->voters.initial = true;
+    w->voters.n_all = m->n_voters;
+    w->voters.n = (uint32_t)(m->voters.n / WIRE_FINISH_KEY);
+    for (uint32_t i = 0; i < w->voters.n; i++)
+        w->voters.key[i] = finish_key(m->voters.p + (size_t)WIRE_FINISH_KEY * i);
+}
+
 /* Adds the answer of a link to the sum of the answers to the wave. If the sum has no room for the
  * answer's list of members, marks the sum as partial and drops the rest of the answer. */
 static void add_answer(struct finish *f, const struct wire_finish *m)
@@ -653,7 +705,7 @@ static void add_answer(struct finish *f, const struct wire_finish *m)
     struct wave *w = &f->wave;
     raise_ballot(&w->promised, &m->promised);
     w->partial |= m->partial;
-    w->n_voters = m->n_voters > w->n_voters ? m->n_voters : w->n_voters;
+    take_voters(w, m);
     if (w->n_members + m->members.n > sizeof w->members) {
         w->partial = true;
         return;
@@ -677,7 +729,7 @@ static bool receive_answer(struct finish *f, uint32_t link, const struct wire_fi
 {
     struct wave *w = &f->wave;
     bool proposes = m->word == WIRE_FINISH_ACCEPTED;
-    if (!proposes && !valid_report(m, m->proposal.n > 0 ? f->scratch.n : 0))
+    if (!valid_voters(m) || (!proposes && !valid_report(m, m->proposal.n > 0 ? f->scratch.n : 0)))
         return false;
     if (!same_wave(w, &m->ballot, proposes) || !take_pending(w, link))
         return true;
@@ -785,13 +837,6 @@ void finish_link_down(struct finish *f, uint32_t link)
 
 /* ---- the coordinator ---- */
 
-/* Orders members by key, for qsort(). */
-static int by_key(const void *a, const void *b)
-{
-    uint64_t x = ((const struct finish_member *)a)->key, y = ((const struct finish_member *)b)->key;
-    return x < y ? -1 : x > y;
-}
-
 /* Returns the flags of the member with this key in the summed answers. FLAG_ABSENT: the member has
  * not answered. */
 static uint8_t flags_of(const struct wave *w, uint64_t key)
@@ -805,33 +850,41 @@ static uint8_t flags_of(const struct wave *w, uint64_t key)
     return FLAG_ABSENT;
 }
 
-/* Fills *p with the members of the run. Returns whether a quorum of voters has all bits of `flags`
- * in the answers to the wave. Members with FLAG_WITHIN get the status FINISH_WITHIN. If a peer that
- * has answered counts more voters than this peer knows, its number applies: a coordinator that has
- * just joined may not know the initial members that are gone. */
-static bool look_at_voters(struct finish *f, struct finish_proposal *p, uint8_t flags)
+/* Orders members by key, for qsort(). */
+static int by_member_key(const void *a, const void *b)
 {
-    const struct wave *w = &f->wave;
-    uint32_t n = 0, n_voters = 0;
+    return by_key(&((const struct finish_member *)a)->key, &((const struct finish_member *)b)->key);
+}
+
+/* Returns whether a quorum of voters has all bits of `flags` in the answers to the wave. */
+static bool is_quorum(struct finish *f, uint8_t flags)
+{
+    const struct finish_voters *v = voters_of(f);
+    uint32_t n = 0;
     bool has_first = false;
+    for (uint32_t i = 0; i < v->n; i++) {
+        uint8_t has = flags_of(&f->wave, v->key[i]);
+        bool counts = (has & FLAG_ABSENT) == 0 && (has & flags) == flags;
+        has_first |= counts && i == 0 && v->n == v->n_all;
+        n += counts;
+    }
+    return f->owner.quorum(f->owner.self, n, v->n_all, has_first);
+}
+
+/* Fills *p with the members of the run. Members with FLAG_WITHIN get the status FINISH_WITHIN. */
+static void list_members(struct finish *f, struct finish_proposal *p)
+{
     f->owner.members(f->owner.self, p);
-    qsort(p->member, p->n, sizeof p->member[0], by_key);
+    qsort(p->member, p->n, sizeof p->member[0], by_member_key);
     for (uint32_t i = 0; i < p->n; i++) {
         struct finish_member *m = &p->member[i];
-        uint8_t has = flags_of(w, m->key);
+        uint8_t has = flags_of(&f->wave, m->key);
         if ((has & FLAG_WITHIN) != 0)
             m->status = FINISH_WITHIN;
         /* A member that has answered lives, although the member table does not show it yet. */
         else if (m->status == FINISH_DEAD && (has & FLAG_ABSENT) == 0)
             m->status = (has & FLAG_STORES) != 0 ? FINISH_OUTSIDE : FINISH_MIXING;
-        bool counts = m->voter && (has & flags) == flags;
-        has_first |= counts && n_voters == 0;
-        n += counts;
-        n_voters += m->voter;
     }
-    if (w->n_voters > n_voters)
-        return f->owner.quorum(f->owner.self, n, w->n_voters, false);
-    return f->owner.quorum(f->owner.self, n, n_voters, has_first);
 }
 
 static void begin_ballot(struct finish *f)
@@ -899,14 +952,15 @@ static void end_ask(struct finish *f)
     struct wave *w = &f->wave;
     struct finish_proposal *p = &f->scratch;
     uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
-    bool promises = look_at_voters(f, p, FLAG_VOTES);
+    bool promises = is_quorum(f, FLAG_VOTES);
     if (promises && w->accepted.number > 0) {
         propose(f, w->proposal, w->n_proposal);
         return;
     }
     if (!promises)
         return;
-    bool within = look_at_voters(f, p, FLAG_WITHIN) && w->evidence.n > 0;
+    list_members(f, p);
+    bool within = is_quorum(f, FLAG_WITHIN) && w->evidence.n > 0;
     bool certifies = within && !awaits_members(f, p), overdue = all_overdue(w);
     p->distance = finish_evidence_distance(&w->evidence, &p->mean_norm);
     p->origin = w->ballot;
@@ -941,7 +995,7 @@ static void finish_root(struct finish *f)
         stand_back(f);
     else if (!w->proposes)
         end_ask(f);
-    else if (look_at_voters(f, &f->scratch, FLAG_VOTES))
+    else if (is_quorum(f, FLAG_VOTES))
         decide(f, w->proposal, w->n_proposal, NULL);
 }
 

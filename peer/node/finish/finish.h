@@ -34,7 +34,16 @@ struct finish_member
 {
     uint64_t key; /* First 8 bytes of the identity (finish_key()). */
     enum finish_status status;
-    bool voter; /* True: the member counts for the quorum. Not part of the encoding. */
+};
+
+/* The voters that one peer counts. */
+struct finish_voters
+{
+    bool initial; /* False: no initial member is left, so all members are voters. */
+    uint32_t
+        n_all;  /* Number of voters, including those that the peer's member table has dropped. */
+    uint32_t n; /* Number of voters in `key`. */
+    uint64_t key[WIRE_MEMBERS_MAX]; /* The voters in the member table (finish_key()), sorted. */
 };
 
 /* A decided proposal with members is the certificate of the run. A proposal without members aborts
@@ -93,6 +102,8 @@ struct finish_owner
      * status is taken from the member table. The table does not say how far a model is from the
      * mean, so the status of a member that has ended is FINISH_OUTSIDE. */
     void (*members)(void *self, struct finish_proposal *out);
+    /* Lists the voters that this peer counts now, in any order. */
+    void (*voters)(void *self, struct finish_voters *out);
     /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
      * smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
@@ -113,7 +124,6 @@ struct finish_view
     /* Number of other members that are alive and have not ended their run. The coordinator waits
      * for them. */
     uint32_t n_unfinished;
-    uint32_t n_voters; /* Number of voters, including those that the member table has dropped. */
     /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
      * the peer only evaluates or stores its final model. */
     bool mixes;

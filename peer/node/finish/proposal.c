@@ -25,11 +25,16 @@ uint64_t finish_entry(struct bytes list, uint32_t i, uint8_t *flags)
     return finish_key(p);
 }
 
+void finish_put_key(uint8_t out[WIRE_FINISH_KEY], uint64_t key)
+{
+    for (size_t i = 0; i < WIRE_FINISH_KEY; i++)
+        out[i] = (uint8_t)(key >> (56 - 8 * i));
+}
+
 void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags)
 {
-    for (size_t i = 0; i < 8; i++)
-        out[i] = (uint8_t)(key >> (56 - 8 * i));
-    out[8] = flags;
+    finish_put_key(out, key);
+    out[WIRE_FINISH_KEY] = flags;
 }
 
 uint8_t *finish_put_number(uint8_t *out, uint64_t v, size_t n)

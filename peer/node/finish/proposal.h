@@ -44,6 +44,8 @@ const uint8_t *finish_get_ballot(const uint8_t *p, struct wire_ballot *b);
 /* Reads entry i of the list of members in a message (struct wire_finish). Returns the member's key
  * and sets *flags. */
 uint64_t finish_entry(struct bytes list, uint32_t i, uint8_t *flags);
+/* Writes a key (finish_key()) to `out`, the most significant byte first. */
+void finish_put_key(uint8_t out[WIRE_FINISH_KEY], uint64_t key);
 /* Writes the entry of one member in a list of members to `out`, WIRE_FINISH_ENTRY bytes. */
 void finish_put_entry(uint8_t *out, uint64_t key, uint8_t flags);
 

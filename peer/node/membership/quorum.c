@@ -233,11 +233,11 @@ static bool stays(const struct member *e)
     return e->counts && !e->refused && e->record->state != RECORD_LEFT;
 }
 
-uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter)
+/* Does what quorum_voters() does, but returns 0 if no initial member is left. */
+static uint32_t initial_voters(const struct quorum *q, const struct members *m, bool *voter)
 {
     uint32_t n = 0;
-    size_t count = members_count(m);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
         bool initial = quorum_is_initial(q, e->record->id);
         bool votes =
@@ -250,8 +250,19 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
         const struct quorum_member *k = &q->initial[i];
         n += members_find(m, k->id) == NULL && !k->departed && !is_present(m, k->name);
     }
+    return n;
+}
+
+bool quorum_has_initial(const struct quorum *q, const struct members *m)
+{
+    return initial_voters(q, m, NULL) > 0;
+}
+
+uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter)
+{
+    uint32_t n = initial_voters(q, m, voter);
     MARK_IF(n == 0, "quorum: no initial member is left");
-    for (size_t i = 0, none = n == 0; i < count && none; i++) {
+    for (size_t i = 0, none = n == 0; i < members_count(m) && none; i++) {
         const struct member *e = members_at(m, i);
         bool votes = stays(e) && !quorum_replaced(m, e);
         n += votes;

@@ -93,6 +93,10 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
  * the worst case. */
 uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter);
 
+/* Returns whether a voter is left that is an initial member, or has taken over the name of one. If
+ * not, all members are voters. O(members^2) in the worst case. */
+bool quorum_has_initial(const struct quorum *q, const struct members *m);
+
 /* Returns the smallest identity among the initial members that have not departed. NULL: all
  * have departed. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);

@@ -115,8 +115,6 @@ static enum finish_status status_of(const struct node *n, const struct member *m
 void certificate_members(const struct node *n, struct finish_proposal *out)
 {
     const struct members *all = n->env.members;
-    bool voter[WIRE_MEMBERS_MAX];
-    quorum_voters(n->quorum, all, voter);
     out->n = 0;
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
@@ -124,8 +122,8 @@ void certificate_members(const struct node *n, struct finish_proposal *out)
         enum finish_status status = status_of(n, m);
         if (!counts || (status == FINISH_DEAD && quorum_replaced(all, m)))
             continue;
-        out->member[out->n++] = (struct finish_member){
-            .key = finish_key(m->record->id), .status = status, .voter = voter[i]};
+        out->member[out->n++] =
+            (struct finish_member){.key = finish_key(m->record->id), .status = status};
     }
 }
 
@@ -134,15 +132,28 @@ static void list_members(void *self, struct finish_proposal *out)
     certificate_members(self, out);
 }
 
-/* Voters that the member table has dropped count, too. Exactly half of the voters are a quorum only
- * if none was dropped and the voter with the smallest identity is in this half. */
+void certificate_voters(const struct node *n, struct finish_voters *out)
+{
+    const struct members *all = n->env.members;
+    bool voter[WIRE_MEMBERS_MAX];
+    out->initial = quorum_has_initial(n->quorum, all);
+    out->n_all = quorum_voters(n->quorum, all, voter);
+    out->n = 0;
+    for (size_t i = 0; i < members_count(all); i++)
+        if (voter[i])
+            out->key[out->n++] = finish_key(members_at(all, i)->record->id);
+}
+
+static void list_voters(void *self, struct finish_voters *out)
+{
+    certificate_voters(self, out);
+}
+
 static bool is_quorum(void *self, uint32_t count, uint32_t n_voters, bool has_first)
 {
     const struct node *n = self;
-    uint32_t base = quorum_voters(n->quorum, n->env.members, NULL);
-    base = base > n_voters ? base : n_voters;
-    bool whole = has_first && base == n_voters;
-    return verdict_quorum(count, base, n->workshop.run.quorum) && (2 * count != base || whole);
+    return verdict_quorum(count, n_voters, n->workshop.run.quorum)
+           && (2 * count != n_voters || has_first);
 }
 
 static bool keep(void *self, const uint8_t *bytes, size_t n)
@@ -177,6 +188,7 @@ static struct finish *protocol(struct node *n)
                                  .links = list_links,
                                  .send = send_message,
                                  .members = list_members,
+                                 .voters = list_voters,
                                  .quorum = is_quorum,
                                  .keep = keep};
     if (n->certificate->finish != NULL)
@@ -237,7 +249,6 @@ static void update(struct node *n, struct finish *f)
     /* The coordinator waits for other members for at most 2/3 of the wait for the certificate, so
      * that time for the ballots is left. */
     struct finish_view v = {.now_us = n->env.now_us,
-                            .n_voters = quorum_voters(n->quorum, all, NULL),
                             .mixes = ph.phase <= NODE_CONSENSUS && !ph.stalled,
                             .stranded = ph.phase == NODE_CONSENSUS && ph.stranded,
                             .n_rounds = ph.settle_rounds,
@@ -403,19 +414,19 @@ static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;
     bool voter[WIRE_MEMBERS_MAX];
-    uint32_t n_live = 0, n_voters = 0;
+    uint32_t n_live = 0, n_listed = 0;
     if (n->certificate->counted == members_changes(all))
         return n->certificate->enough;
-    quorum_voters(n->quorum, all, voter);
+    uint32_t n_voters = quorum_voters(n->quorum, all, voter);
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
-        n_voters += voter[i];
+        n_listed += voter[i];
         n_live += voter[i]
                   && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
                       || m->record->state == RECORD_FINISHED);
     }
     n->certificate->counted = members_changes(all);
-    n->certificate->enough = is_quorum(n, n_live, n_voters, true);
+    n->certificate->enough = is_quorum(n, n_live, n_voters, n_listed == n_voters);
     return n->certificate->enough;
 }
 

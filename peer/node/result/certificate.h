@@ -59,9 +59,10 @@ enum certificate_model certificate_model(const struct node *n);
 /* Returns the node time at which certificate_update() must be called again. INT64_MAX: no such time
  * is set. */
 int64_t certificate_wake_us(const struct node *n);
-/* Lists the members of the run and the voters among them, as the finish protocol sees them.
- * O(members). */
+/* List the members of the run and the voters among them, as the finish protocol sees them.
+ * O(members^2) in the worst case. */
 void certificate_members(const struct node *n, struct finish_proposal *out);
+void certificate_voters(const struct node *n, struct finish_voters *out);
 /* Returns the number of the current attempt (finish_attempt()). UINT32_MAX: this process has taken
  * no part in the finish protocol yet. */
 uint32_t certificate_attempt(const struct node *n);
