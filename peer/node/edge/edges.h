@@ -25,7 +25,7 @@
  *
  * The *step counter* of a peer is the number of rounds that it has done: the rounds of training,
  * then those of the consensus phase. Fields and arguments that hold a step counter are named `beat`
- * or `run_round`. All times are node time in microseconds (clock.h).
+ * or `run_round`. All times are node time in microseconds (env.h).
  */
 #ifndef PEER_NODE_EDGE_EDGES_H
 #define PEER_NODE_EDGE_EDGES_H

@@ -150,6 +150,9 @@ bool join_update(struct join *j, const struct finish_proposal *certificate)
      * sessions, while the bootstrap list has not answered yet, or while other members resume from
      * checkpoints. */
     state_transfer_drop(j->fetch);
+    /* A peer that wants a covered model keeps its own one while no member can be asked. */
+    if (j->has_model)
+        return false;
     bool waits = sessions_are_refused(j->sessions)
                  || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                      && v->now_us - j->begun_us < START_ALONE_US);

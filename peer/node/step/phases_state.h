@@ -7,7 +7,7 @@
 #include "peer/node/step/phases.h"
 #include "peer/node/step/waits.h"
 
-/* State of the phases of one peer. Times are node time in microseconds (clock.h). "Step counter"
+/* State of the phases of one peer. Times are node time in microseconds (env.h). "Step counter"
  * means rounds of training plus rounds of the consensus phase. */
 struct phases
 {
