@@ -316,7 +316,7 @@ static int open_out(struct hearsay *h)
     if (outdir_check_summary(h->out, why) < 0)
         return handle_fail(h, HEARSAY_USAGE,
                            "--out %s: %s; the run may have finished, so its model is not replaced: "
-                           "name another directory, or delete summary.json to continue",
+                           "use that model, or name another directory",
                            h->out, why);
     json_t *summary = outdir_read_summary(h->out);
     json_decref(summary);

@@ -294,6 +294,31 @@ static void test_name_is_taken_over(void **state)
     members_close(m);
 }
 
+/* An initial member that leaves gives up its vote. A new member with its name must not count, or the
+ * number of voters would depend on whether the new member is alive. */
+static void test_departed_name_gives_no_vote(void **state)
+{
+    (void)state;
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
+    struct members *m = open_initial(3);
+    begin(q, m, 0);
+    assert_int_equal(quorum_voters(q, m, NULL), 4);
+    struct record r = unsigned_record(9, 1);
+    strcpy(r.name, "peer-2");
+    assert_int_equal(merge(m, initial_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    assert_false(look(q, m, 1));
+    assert_true(!votes(q, m, 9) && !votes(q, m, 2));
+    assert_int_equal(quorum_voters(q, m, NULL), 3);
+    members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
+    assert_null(members_find(m, id_of(2)));
+    assert_true(!votes(q, m, 9));
+    assert_int_equal(quorum_voters(q, m, NULL), 3);
+    quorum_close(q);
+    members_close(m);
+}
+
 /* If all initial members have left, the other members count for the quorum instead. */
 static void test_no_initial_member_is_left(void **state)
 {
@@ -412,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_hung),
         cmocka_unit_test(test_voters),
         cmocka_unit_test(test_name_is_taken_over),
+        cmocka_unit_test(test_departed_name_gives_no_vote),
         cmocka_unit_test(test_no_initial_member_is_left),
         cmocka_unit_test(test_first),
         cmocka_unit_test(test_needed),

@@ -212,12 +212,14 @@ const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
 /* ---- the voters ---- */
 
 /* Returns whether member e, which is not an initial member, is present and has the name of an
- * absent initial member. O(initial members). */
+ * absent initial member. An initial member that has departed has given up its vote, so its name
+ * gives no vote: otherwise the number of voters would depend on whether e is present, and two parts
+ * of a split network could each have a quorum. O(initial members). */
 static bool takes_over(const struct quorum *q, const struct members *m, const struct member *e)
 {
     for (uint32_t i = 0; i < q->n && lives(e); i++) {
         const struct quorum_member *k = &q->initial[i];
-        if (strcmp(k->name, e->record->name) != 0)
+        if (strcmp(k->name, e->record->name) != 0 || departed(k, m))
             continue;
         const struct member *old = members_find(m, k->id);
         if (old == NULL || !lives(old))

@@ -15,7 +15,7 @@
  *   - An initial member that is absent, and whose name a present member has, is replaced as a voter
  *     by that present member.
  *   - An initial member that has left by its own signed announcement, or that the allow-list no
- *     longer admits, is no voter.
+ *     longer admits, is no voter. A new member with its name is no voter either.
  *
  * If no voter remains, all members that have not departed are voters. A Byzantine member may claim
  * to be an initial member, and then counts as one.

@@ -279,9 +279,10 @@ static void tell_own(struct sessions *s)
     if (!own || k->alone_us == 0 || s->env->now_us - k->alone_us < CONNECTION_US)
         return;
     k->told_own = true;
-    env_note(s->env, NOTE_INFO,
-             "--bootstrap names only this peer (%.80s): the other peers must name this one",
-             s->seeds[0].name);
+    env_note(s->env, NOTE_INFO, "--bootstrap names only this peer (%.80s): %s", s->seeds[0].name,
+             s->env->config.past == NODE_PAST_NONE
+                 ? "the other peers must name this one"
+                 : "this peer waits until another member of the run calls it");
 }
 
 void connection_diagnostics_tick(struct sessions *s, bool has_run)

@@ -141,8 +141,10 @@ int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d
         connection_diagnostics_names(ph->sessions, names);
         env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
                  n, ph->workshop->run.min_peers,
-                 names[0] != '\0' ? "looking for more at "
-                                  : "other peers must name this one in --bootstrap",
+                 names[0] != '\0'               ? "looking for more at "
+                 : ph->past == NODE_PAST_MEMBER ? "if the other members have finished, copy a "
+                                                  "model from one of them"
+                                                : "other peers must name this one in --bootstrap",
                  names);
         return now + WAIT_LOG_AGAIN_US - WAIT_LOG_MEMBERS_US;
     } else if (ph->phase == NODE_FINISHING) {
