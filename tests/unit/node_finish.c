@@ -564,6 +564,30 @@ static void test_one_ballot_decides(void **state)
     close_world(&w);
 }
 
+/* Peer 1 loses its session with peer 2 after it has passed on the ASK, so its answer is partial. The
+ * member tables list peer 2 as dead, but it may have answered. The coordinator must ask again. */
+static void test_partial_answer_is_no_whole_sum(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, 1, 3);
+    connect(&w, 0, 1);
+    connect(&w, 1, 2);
+    w.peer[2].believed_dead = true;
+    for (uint32_t i = 0; i < 3; i++)
+        freeze(&w, i, true);
+    update(&w, 0);
+    deliver(&w);
+    assert_int_equal(w.n_queue, 1);
+    disconnect(&w, 1, 2);
+    while (w.n_queue > 0)
+        deliver(&w);
+    check(&w);
+    assert_int_equal(finish_ballots(w.peer[0].finish), 1);
+    assert_null(finish_certificate(w.peer[0].finish));
+    close_world(&w);
+}
+
 /* Lets `n` connected peers of a world of `n` freeze and decide. Returns whether they decide a
  * certificate. */
 static bool decides(struct world *w, uint32_t n)
@@ -1120,6 +1144,7 @@ int main(void)
         cmocka_unit_test_teardown(test_connected_majority_gets_a_certificate, print_seed),
         cmocka_unit_test(test_worlds_take_all_steps_of_the_model),
         cmocka_unit_test(test_one_ballot_decides),
+        cmocka_unit_test(test_partial_answer_is_no_whole_sum),
         cmocka_unit_test(test_longer_list_of_voters_applies),
         cmocka_unit_test(test_list_of_another_peer_makes_a_quorum),
         cmocka_unit_test(test_list_without_initial_members_does_not_apply),
