@@ -481,8 +481,8 @@ uint64_t sketch_begun(const struct sketch *k, bool anew)
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    /* A peer without neighbours takes its own model as the mean, so the distance from the mean is 0.
-     * A single model has no consensus distance. */
+    /* A peer without neighbours takes its own model as the mean, so the distance from the mean is
+     * 0. A single model has no consensus distance. */
     if (now->alone) {
         k->last = now->round;
         k->figures = (struct sketch_figures){.xi = (double)NAN,

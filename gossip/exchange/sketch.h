@@ -86,8 +86,8 @@ struct sketch_moment
 struct sketch_figures
 {
     /* Xi and Xi / |mean| at the start of round `round`. NaN: no figure yet, this peer had no
-     * neighbours, or the estimates contradict each other. `relative` is also NaN if the estimate of |mean|^2 is not greater than
-     * 0. */
+     * neighbours, or the estimates contradict each other. `relative` is also NaN if the estimate of
+     * |mean|^2 is not greater than 0. */
     double xi, relative;
     uint64_t round;
 

@@ -464,9 +464,9 @@ struct wire_finish
      * be missing. */
     bool partial;
     /* In a REPORT and an ACCEPTED, about the described peer that counts the most voters. n_voters:
-     * number of voters that it counts. voters: the voters in its member table, WIRE_FINISH_KEY bytes
-     * each: the first 8 bytes of the identity, in ascending order. 0 and empty: no described peer
-     * knows an initial member. */
+     * number of these voters. voters: the voters in the member table of this peer, WIRE_FINISH_KEY
+     * bytes each: the first 8 bytes of the identity, in ascending order. 0 and empty: no described
+     * peer knows an initial member. */
     uint32_t n_voters;
     struct bytes voters;
     /* In a REPORT: number of peers that still mix, of those that the REPORT describes. */

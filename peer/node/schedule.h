@@ -244,8 +244,9 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
  * or an edge is missing. A result above this peer's eccentricity covers all peers. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Returns whether at least half of the neighbours whose edges are open or done announced last that
- * they are under --final-drift. True if there is no such neighbour. */
+/* Considers the neighbours whose edges are open or done. Returns whether the last announcement of at
+ * least half of these neighbours says that the neighbour is under --final-drift. True if there is no
+ * such neighbour. */
 bool schedule_confirmed(const struct schedule_view *v);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the

@@ -118,8 +118,8 @@ struct finish
      * while it mixed. NOT_ASKED: no such ASK has arrived. */
     uint64_t asked_rounds;
 
-    struct finish_voters
-        own_voters; /* Voters that this peer counts, at the last call of voters(). */
+    /* Voters that this peer counts, at the last call of owner.voters(). */
+    struct finish_voters own_voters;
     struct finish_proposal scratch; /* A decoded proposal, or one that this peer makes. */
 };
 

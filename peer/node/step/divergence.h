@@ -56,7 +56,7 @@ struct divergence
      * above 3 * xi_half is ignored. INFINITY: for a figure that counts, the length of the mean
      * model was not known. NaN: no figure counted. */
     double drift;
-    uint64_t drift_round; /* Round at whose start the largest relative drift was measured. */
+    uint64_t drift_round; /* Round of `drift`, measured at the start of the round. */
 };
 
 /* Initialises *v without any losses or drift figures. */
