@@ -80,6 +80,30 @@ static void test_an_ending_is_waited_for(void **state)
     end();
 }
 
+/* All other members have finished, and their processes have ended. The node dials finished members
+ * too, and measures the time since all of them refuse. */
+static void test_finished_members_refuse(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *l[] = {up(LOW, true), up(HIGH, false)};
+    for (int i = 0; i < 2; i++) {
+        hello(l[i], 1);
+        struct record ended = record(l[i]->id[0], 2);
+        ended.state = RECORD_FINISHED;
+        members_merge(rig.env.members, &ended, rig.env.now_us);
+    }
+    tick(l[0], true);
+    assert_int_equal(sessions_refused_us(rig.s), 0);
+    down(l[0]);
+    down(l[1]);
+    int64_t begun = rig.env.now_us;
+    while (sessions_refused_us(rig.s) == 0 && rig.env.now_us < begun + 60 * SECOND)
+        tick(NULL, true);
+    assert_in_range(rig.env.now_us - begun, 1, 4 * DEAD_REDIAL_ALONE_US);
+    end();
+}
+
 /* Each time that a member refutes an accusation, the node waits longer before it accuses that
  * member again. */
 static void test_no_war_of_words(void **state)
@@ -350,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_silent_is_accused),
         cmocka_unit_test(test_an_ending_is_waited_for),
+        cmocka_unit_test(test_finished_members_refuse),
         cmocka_unit_test(test_no_war_of_words),
         cmocka_unit_test(test_vouching),
         cmocka_unit_test(test_who_refuses_lives),

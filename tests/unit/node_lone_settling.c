@@ -194,6 +194,45 @@ static void test_last_exchange_of_a_neighbour(void **state)
     lone_close(w);
 }
 
+/* ---- edges of training in another topology ---- */
+
+/* --final-topology: the consensus phase uses a ring, the training a complete graph. Simulated peer
+ * `who` loses its session at the end of training, and returns with a session but never opens its
+ * edge again. Returns whether the node still has the edge after SCHEDULE_LOST_US. */
+static bool keeps_edge(uint32_t who)
+{
+    struct lone *w = lone_new(3, LOW_ID, ROUNDS);
+    struct lone_actor *a = &w->actor[who];
+    w->run.final_drift = 1e-3;
+    snprintf(w->run.final_topology, sizeof w->run.final_topology, "ring");
+    for (uint32_t i = 0; i < 3; i++)
+        w->actor[i].blind = true;
+    lone_open(w);
+    run_to_phase(w, NODE_CONSENSUS);
+    lone_disconnect(w, a->link, false);
+    a->follows = false;
+    (void)lone_connect(w, who, false, 0);
+    lone_hello(w, who);
+    lone_run(w, SECOND);
+    assert_non_null(lone_edge_to(w, who));
+    for (int64_t begun = w->now_us; w->now_us < begun + SCHEDULE_LOST_US + SECOND;) {
+        lone_ping(w, who, ROUNDS, 0);
+        lone_run(w, SECOND / 2);
+    }
+    assert_int_equal(lone_progress(w).phase, NODE_CONSENSUS);
+    bool keeps = lone_edge_to(w, who) != NULL;
+    lone_close(w);
+    return keeps;
+}
+
+/* The peer opposite the node in the ring has only an edge of training. The node drops this edge,
+ * and keeps the edges of the ring. */
+static void test_lost_edge_of_training(void **state)
+{
+    (void)state;
+    assert_int_equal(keeps_edge(0) + keeps_edge(1) + keeps_edge(2), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_codec_waits_for_the_other_end),
         cmocka_unit_test(test_last_exchange_of_a_neighbour),
         cmocka_unit_test(test_stall_waits_for_windows),
+        cmocka_unit_test(test_lost_edge_of_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,12 +178,13 @@ static inline bool sent(uint32_t link, enum wire_type type, struct wire_message 
     return false;
 }
 
-/* Advances the time by one tick, in which the node receives something over the link `friend`.
- * refuse: the node's dials fail at once. Otherwise the dials get no answer. */
+/* Advances the time by one tick, in which the node receives something over the link `friend` (NULL:
+ * it receives nothing). refuse: the node's dials fail at once. Otherwise the dials get no answer. */
 static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);
-    sessions_heard(rig.s, friend->number);
+    if (friend != NULL)
+        sessions_heard(rig.s, friend->number);
     sessions_tick(rig.s);
     for (uint32_t i = 0; i < rig.fx.n_dials && refuse; i++)
         sessions_dial_failed(rig.s, &(struct node_event){.dial = {.tag = rig.fx.dials[i].tag,
