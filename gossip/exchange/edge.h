@@ -222,9 +222,10 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * become open, and false while one of the two messages is missing. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* Pauses the exchanges. link_lost: the session is lost, so both ends must send an EDGE message
- * again. False: the neighbour is silent, and the node sets EDGE_OPEN when it is heard again.
- * Received fragments of a delta are kept, because the same session may still deliver the other
+/* Pauses the exchanges. link_lost true: the session is lost or the neighbour has closed the edge,
+ * so both ends must send an EDGE message again, and the caller also calls edge_forget_parts().
+ * False: the neighbour is only silent. The node sets EDGE_OPEN when the neighbour is heard again.
+ * Received fragments of a delta are kept, because the session may still deliver the other
  * fragments. */
 void edge_pause(struct edge *e, bool link_lost);
 /* Discards the received fragments of deltas. Called when the session is lost or the neighbour

@@ -1,8 +1,8 @@
 /* gossip/exchange/uplink.h -- finds the densest codec level that the link carries without a delay.
  *
  * A delta delays no peer if it crosses the network during the local steps, or in a small share of
- * their time. With `--compress auto`, a peer therefore never uses a sparser level than the densest
- * level whose deltas delay no peer. The link sets a *floor*, and the consensus distance (drift)
+ * their time. With `--compress auto`, the densest level whose deltas delay no peer is therefore a
+ * lower limit, the *floor*: a sparser level would save no time. The consensus distance (drift)
  * chooses a level at or above the floor (codec_levels.h):
  *
  *   level      7 fp16     ----+
@@ -40,14 +40,15 @@
  * level above the current level.
  *
  *   change   condition
- *   up       UPLINK_UP looks in a row at which the higher level would take less than 0.8 of the
+ *   up       UPLINK_UP looks (calls of uplink_look()) in a row at which the higher level would take less than 0.8 of the
  *            budget
  *   down     UPLINK_DOWN looks in a row at which the floor takes more than the budget; the new
  *            floor is the densest level within the budget
  *
- * After the floor has fallen from a level, this level is not tried for UPLINK_WAIT looks. The
- * number of looks doubles each time that a floor lasts for fewer looks than this number. An
- * unstable link therefore soon causes few changes.
+ * After the floor has fallen from a level, this level is not tried for UPLINK_WAIT looks. If the
+ * next floor falls before it has lasted for the number of looks of the last wait, the wait doubles,
+ * up to UPLINK_WAIT_MOST looks. Otherwise it is UPLINK_WAIT again. An unstable link therefore soon
+ * causes few changes.
  *
  * If a neighbour acknowledges late, its edge looks slow. The floor then falls, and the drift
  * chooses the level, at higher prices. No single neighbour can raise the floor, because the slowest

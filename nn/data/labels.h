@@ -6,17 +6,18 @@
  *   PM       -1 and +1             0, 1              pm
  *   ZERO     0..C-1                label             0
  *   ONE      1..C                  label - 1         1
- *   LIST     some of 0..4096       rank of the label in-0-1.5: nn/data/label_set.h
+ *   LIST     some of 0..4096       rank of the label in-SET, such as in-0-1.5 for the labels 0, 1
+ *                                                    and 5 (nn/data/label_set.h)
  *   NAMES    C different words     rank of the name  names-HASH: rng_hash() of the sorted names,
  *                                  in byte order     with newlines between, in 16 hex digits
  *
  * A reader records every label in its first pass, then settles the scheme, and looks up classes in
  * its second pass:
  *
- *   open kind:   labels_open(NULL) --labels_note() for each label--> labels_settle() derives the
- *                scheme from the labels found
- *   fixed kind:  labels_open(kind) --labels_note() refuses labels that the kind lacks-->
- *                labels_settle()
+ *   open kind:   labels_open(NULL), labels_note() for each label, then labels_settle(), which derives
+ *                the scheme from the labels
+ *   fixed kind:  labels_open(kind), labels_note() for each label, which refuses a label that the
+ *                kind lacks, then labels_settle()
  *
  * A whole number may be written +1, 1.0 or 1.000e+00. The labels are either all whole numbers or
  * all names, so one mistyped number does not turn the numbers into names. A kind has only a hash of

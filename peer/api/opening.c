@@ -316,7 +316,8 @@ static int open_out(struct hearsay *h)
     if (outdir_check_summary(h->out, why) < 0)
         return handle_fail(h, HEARSAY_USAGE,
                            "--out %s: %s; the run may have finished, so its model is not replaced: "
-                           "use that model, or name another directory",
+                           "use that model; or, if the run had not finished, delete summary.json "
+                           "to continue it; or name another directory",
                            h->out, why);
     json_t *summary = outdir_read_summary(h->out);
     json_decref(summary);

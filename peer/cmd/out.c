@@ -18,7 +18,8 @@ static int out_refuse(struct cmd_out *out, enum outdir_state state, const char *
     if (state == OUTDIR_DAMAGED)
         return cmd_fail(out->o, CMD_USAGE,
                         "--out %s: %s; the run may have finished, so its model is not replaced: "
-                        "use that model, or start again with --fresh, which moves the files aside",
+                        "use that model; or, if the run had not finished, delete summary.json to "
+                        "continue it; or start again with --fresh, which moves the files aside",
                         out->dir, why);
     return cmd_fail(out->o, CMD_USAGE,
                     "--out %s: found %s, but run.txt is missing or damaged, so its run is unknown; "

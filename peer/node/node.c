@@ -81,7 +81,8 @@ static enum sessions_run their_run(void *self, const struct wire_hello *h, bool 
     struct node *n = self;
     bool started = n->workshop.has_run
                    && (resume_has_checkpoint(n->resume) || phases_phase(n->phases) != NODE_JOINING);
-    /* The flag stays set while the peers that have begun the run are unreachable. */
+    /* others_began, once set, stays set although the sessions to the peers that have begun are
+     * lost, as long as another member is alive. */
     bool began = n->others_began || sessions_run_begun(n->sessions);
     n->others_began = n->workshop.has_run && began && member_counts_live(&n->env);
     struct run run;

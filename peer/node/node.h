@@ -512,7 +512,9 @@ struct node_progress
      * level; or "price", because a denser level is too slow. NULL: the run is without --compress
      * auto. */
     const char *rung_by;
-    double goodput; /* Throughput of the slowest edge without latency, in bytes/s. */
+    /* Throughput of the slowest edge in bytes/s, with the latency subtracted. NaN: it is unknown, or
+     * too high to be measured. */
+    double goodput;
     /* Largest relative distance, over the edges, between the running statistics (such as those of
      * batch normalisation) of the two ends. NaN: there was no averaging yet, or the model has no
      * running statistics. */

@@ -754,7 +754,7 @@ const struct run_key run_core_keys[] = {
      .help = "relative consensus distance at which the consensus phase ends, at least 2e-7; 0: no consensus phase",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
     {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",
-     .help = "least share of the initial members (not counting those that left cleanly) that must be connected; with fewer, peers wait for --quorum-timeout, and the run cannot succeed",
+     .help = "least share of the initial members that must be connected (with --min-peers 1, not counting those that left cleanly); with fewer, peers wait for --quorum-timeout, and the run cannot succeed",
      .low = 0, .high = 1, RUN_FIELD(quorum)},
     {.name = NULL}};
 /* clang-format on */

@@ -718,14 +718,14 @@ static bool disk_full(const struct cluster *c, uint32_t i)
 }
 
 /* Returns whether all peers that end with code 0 must agree. The conditions are that all peers
- * began together, that the quorum is at least half of them, and that no peer left. */
+ * began together, that the quorum is at least half of them, and that no peer lost its identity. */
 static bool one_at_most(const struct cluster *c)
 {
     bool one = c->plan.quorum >= 0.5 && c->plan.min_peers == c->plan.n_peers && !c->plan.listed
                && c->plan.liars == 0 && c->plan.forget_s <= 0;
     for (uint32_t k = 0; k < c->plan.n_faults; k++) {
         enum fault_kind kind = c->plan.fault[k].kind;
-        one &= kind != FAULT_LEAVE && kind != FAULT_REPLACE && kind != FAULT_LATE;
+        one &= kind != FAULT_REPLACE && kind != FAULT_LATE;
     }
     return one;
 }

@@ -47,7 +47,8 @@ enum wrong {
     WRONG_VIEW,      /* A peer's graph has too many or too few members. */
     WRONG_APART,     /* Peers that train in lock step are too many rounds apart. */
     WRONG_END,       /* The run does not end. */
-    /* With `liveness`: a peer does not end in time, or ends with a wrong exit code or verdict. */
+    /* In plans with `liveness` (a minority of the peers is lost permanently, plan.h): a peer does
+     * not end in time, or ends with a wrong exit code or verdict. */
     WRONG_LIVENESS,
     WRONG_EXIT,      /* A peer ended with an exit code other than 0, and no fault explains it. */
     WRONG_CONSENSUS, /* Peers that ended with exit code 0 have models that are too far apart. */

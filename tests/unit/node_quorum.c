@@ -6,6 +6,16 @@
 
 enum { PATIENCE = 600 * SECOND };
 
+/* --min-peers of the run. Above 1, an initial member that leaves stays a voter. */
+static uint32_t min_peers;
+
+static int reset_min_peers(void **state)
+{
+    (void)state;
+    min_peers = 1;
+    return 0;
+}
+
 /* Returns a signed record of peer `number`, which says that the peer is an initial member. */
 static struct record initial_in(uint32_t number, uint64_t incarnation, enum record_state state)
 {
@@ -34,13 +44,13 @@ static struct members *open_initial(uint32_t n)
 
 static void begin(struct quorum *q, const struct members *m, int64_t now_us)
 {
-    assert_int_equal(quorum_follow(q, m), 0);
+    assert_int_equal(quorum_follow(q, m, min_peers), 0);
     quorum_begin(q, now_us);
 }
 
 static bool look_at(struct quorum *q, const struct members *m, double share, int64_t now_us)
 {
-    assert_int_equal(quorum_follow(q, m), 0);
+    assert_int_equal(quorum_follow(q, m, min_peers), 0);
     return quorum_look(q, m, share, PATIENCE, now_us);
 }
 
@@ -294,27 +304,65 @@ static void test_name_is_taken_over(void **state)
     members_close(m);
 }
 
-/* An initial member that leaves gives up its vote. A new member with its name must not count, or the
- * number of voters would depend on whether the new member is alive. */
-static void test_departed_name_gives_no_vote(void **state)
+/* An initial member that leaves gives up its vote with --min-peers 1, and keeps it otherwise. A new
+ * member with its name must not count, or the number of voters would depend on whether the new
+ * member is alive. */
+static void test_name_of_a_member_that_left_gives_no_vote(void **state)
 {
     (void)state;
+    for (min_peers = 1; min_peers <= 2; min_peers++) {
+        bool keeps = min_peers > 1;
+        uint32_t n_voters = keeps ? 4 : 3;
+        struct quorum *q = quorum_open();
+        assert_non_null(q);
+        struct members *m = open_initial(3);
+        begin(q, m, 0);
+        assert_int_equal(quorum_voters(q, m, NULL), 4);
+        struct record r = unsigned_record(9, 1);
+        strcpy(r.name, "peer-2");
+        assert_int_equal(merge(m, initial_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
+        assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+        assert_false(look(q, m, 1));
+        assert_true(!votes(q, m, 9) && votes(q, m, 2) == keeps);
+        assert_int_equal(quorum_voters(q, m, NULL), n_voters);
+        members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
+        assert_null(members_find(m, id_of(2)));
+        assert_true(!votes(q, m, 9));
+        assert_int_equal(quorum_voters(q, m, NULL), n_voters);
+        quorum_close(q);
+        members_close(m);
+    }
+}
+
+/* With --min-peers above 1, members that leave count as missing: half of the voters with the
+ * smallest identity, or more than half, must stay. A member that is no longer admitted is no
+ * voter. */
+static void test_fixed_group(void **state)
+{
+    (void)state;
+    min_peers = 2;
     struct quorum *q = quorum_open();
     assert_non_null(q);
-    struct members *m = open_initial(3);
+    struct members *m = open_initial(7);
     begin(q, m, 0);
-    assert_int_equal(quorum_voters(q, m, NULL), 4);
-    struct record r = unsigned_record(9, 1);
-    strcpy(r.name, "peer-2");
-    assert_int_equal(merge(m, initial_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
-    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    for (uint32_t i = 1; i <= 4; i++)
+        assert_int_equal(merge(m, initial_in(i, 2, RECORD_LEFT)), MEMBERS_NEWS);
     assert_false(look(q, m, 1));
-    assert_true(!votes(q, m, 9) && !votes(q, m, 2));
-    assert_int_equal(quorum_voters(q, m, NULL), 3);
-    members_tick(m, TOY_SUSPECT_US + 2 * TOY_FORGET_US);
-    assert_null(members_find(m, id_of(2)));
-    assert_true(!votes(q, m, 9));
-    assert_int_equal(quorum_voters(q, m, NULL), 3);
+    expect(q, QUORUM_THERE, 4, 8);
+    assert_int_equal(merge(m, initial_in(5, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_true(look(q, m, 2));
+    expect(q, QUORUM_HELD, 3, 8);
+    members_refuse(m, id_of(5), true, 3);
+    assert_false(look(q, m, 3));
+    expect(q, QUORUM_HELD, 3, 7);
+    /* A member that returns with its identity votes again. */
+    assert_int_equal(merge(m, initial_in(1, 3, RECORD_RUNNING)), MEMBERS_NEWS);
+    assert_true(look(q, m, 4));
+    expect(q, QUORUM_THERE, 4, 7);
+    const uint8_t *least = id_of(0);
+    for (uint32_t i = 1; i <= 7; i++)
+        least = i != 5 && memcmp(id_of(i), least, WIRE_ID_BYTES) < 0 ? id_of(i) : least;
+    assert_memory_equal(quorum_first(q, m), least, WIRE_ID_BYTES);
     quorum_close(q);
     members_close(m);
 }
@@ -428,19 +476,20 @@ static void test_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_and_resigned),
-        cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_suspects),
-        cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_hung),
-        cmocka_unit_test(test_voters),
-        cmocka_unit_test(test_name_is_taken_over),
-        cmocka_unit_test(test_departed_name_gives_no_vote),
-        cmocka_unit_test(test_no_initial_member_is_left),
-        cmocka_unit_test(test_first),
-        cmocka_unit_test(test_needed),
+        cmocka_unit_test_setup(test_held_and_resigned, reset_min_peers),
+        cmocka_unit_test_setup(test_moments, reset_min_peers),
+        cmocka_unit_test_setup(test_suspects, reset_min_peers),
+        cmocka_unit_test_setup(test_who_counts, reset_min_peers),
+        cmocka_unit_test_setup(test_replaced, reset_min_peers),
+        cmocka_unit_test_setup(test_dropped, reset_min_peers),
+        cmocka_unit_test_setup(test_hung, reset_min_peers),
+        cmocka_unit_test_setup(test_voters, reset_min_peers),
+        cmocka_unit_test_setup(test_name_is_taken_over, reset_min_peers),
+        cmocka_unit_test_setup(test_name_of_a_member_that_left_gives_no_vote, reset_min_peers),
+        cmocka_unit_test_setup(test_fixed_group, reset_min_peers),
+        cmocka_unit_test_setup(test_no_initial_member_is_left, reset_min_peers),
+        cmocka_unit_test_setup(test_first, reset_min_peers),
+        cmocka_unit_test_setup(test_needed, reset_min_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,10 +117,11 @@ static void begin(struct edges *es, uint64_t first)
     p->over = false;
 }
 
-/* Returns whether this peer's model is the mean of all models and stays the mean in this job: an
- * exact pass has set `over`, and the job commits no exchange. The mean itself changes if a member
- * joins or dies, or if an edge is reset. Once a member has finished, these changes are ignored,
- * because a member finishes only when it knows that all peers have the mean. */
+/* Returns whether this peer's model is the mean of all models, and still is after this job. Three
+ * conditions must hold: (1) an exact pass is complete (`over`); (2) the job commits no exchange;
+ * (3) since the pass began no member has joined or died and no edge was reset, because such an
+ * event changes the mean. Condition 3 is dropped once a member has finished: a member finishes only
+ * when it knows that all peers have the mean. */
 static bool stays(const struct edges *es)
 {
     const struct averaging_pass *p = &es->pass;

@@ -78,15 +78,19 @@ bool distance_bound_at_once(const struct edges *es);
  * O(dim) for each edge. */
 double distance_bound_bound(const struct edges *es, size_t n_members);
 
-/* Returns a lower bound on the largest distance of any peer from the mean, relative to |x|. 0:
- * unknown, or the run is not in lock step. Must not be called while a job runs. O(dim) for each
- * edge. Without --byzantine: of two models at distance D, at least one is D / 2 or more from the
- * mean. The replicas show D with an error of E, so the result is the largest max(D / 2 - E, E) of
- * the edges. With --byzantine B the distances along the edges may be false. The result is then
- * INFINITY if more than B neighbours have final models that are farther than twice the target from
- * this peer's model, because at least one of these neighbours is honest. Otherwise the result is 0.
- * INFINITY is returned, for example, if the honest neighbours end first, and a Byzantine neighbour
- * then moves this peer away from them. */
+/* Returns the least distance from the mean, relative to |x|, that this peer may claim after a
+ * measurement. 0: no limit is known, or the run is not in lock step. Must not be called while a job
+ * runs. O(dim) for each edge.
+ *
+ * Without --byzantine the result is the largest max(D / 2 - E, E) of the edges. D is the distance
+ * between the replicas of an edge, and E the length of the part of this peer's model that the
+ * neighbours do not know yet. D / 2 - E: of two models at distance D, at least one is D / 2 or more
+ * from the mean, and the replicas show D with an error of about E.
+ *
+ * With --byzantine B the distances along the edges may be false. The result is INFINITY if the final
+ * models of more than B neighbours are farther from this peer's model than 2 * --final-drift,
+ * because at least one of these neighbours is honest. For example, the honest neighbours end first,
+ * and a Byzantine neighbour then moves this peer away from them. Otherwise the result is 0. */
 double distance_bound_apart(const struct edges *es);
 
 /* Returns the number of neighbours that have ended and did not report in their last delta or last

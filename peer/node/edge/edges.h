@@ -106,7 +106,7 @@ struct neighbour
     struct flap_damping absence; /* Recent absences of the neighbour, and their penalty. */
     /* Last checkpoint announcement of the neighbour that this peer accepted. */
     struct checkpoint_word word;
-    struct delayed_exchange stale; /* Whether the edge mixes outdated replicas. */
+    struct delayed_exchange stale; /* Whether the edge is late or stale, and since when. */
     /* True: this peer does not wait for the neighbour now, and the user was informed. */
     bool excused;
     /* True: this peer has stopped waiting for the neighbour at some time since the edge was
@@ -284,8 +284,8 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s);
  * the consensus phase. */
 const char *edges_topology(const struct edges *es);
 const struct neighbour *edges_at(const struct edges *es, size_t i);
-/* Returns the largest step counter that b has announced in a message. Deltas that have arrived but
- * are not committed count. */
+/* Returns the largest step counter that b has announced in a message, including deltas that have
+ * arrived and are not committed yet. */
 uint64_t neighbour_beat(const struct neighbour *b);
 /* Returns the number of hops around b within which all peers are known to be under --final-drift,
  * as announced in b's last committed delta or in a later BEAT. BEATs for step counters after `beat`

@@ -78,9 +78,9 @@ struct acceptor
     /* The highest ballot that this peer has promised, and the ballot of the proposal that it
      * accepted last. */
     struct wire_ballot promised, accepted;
-    /* reported_hash: hash of the model that a process of this peer reported last. 0: no process has
-     * reported a model. reported_earlier: value of finish.earlier in that process, which could
-     * report the model only in higher ballots. */
+    /* reported_hash: hash of the model in the last report by any process of this peer. 0: there was
+     * no report. reported_earlier: `earlier` (struct finish) of the process that made this report:
+     * that process could report the model only in ballots above reported_earlier. */
     uint64_t reported_hash;
     struct wire_ballot reported_earlier;
     /* The proposal that this peer accepted last, or the certificate, if it is decided. */
@@ -675,7 +675,8 @@ static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
     return finish_evidence_is_valid(&e);
 }
 
-/* Returns whether the list of voters of an answer is sorted and not longer than its number. */
+/* Returns whether the voters that an answer lists are in ascending order without duplicates, and
+ * are not more than the number of voters that the answer states (n_voters). */
 static bool valid_voters(const struct wire_finish *m)
 {
     size_t n = m->voters.n / WIRE_FINISH_KEY;

@@ -245,9 +245,10 @@ static size_t source_of(const struct state_transfer *f, const uint8_t *id)
     return k;
 }
 
-/* Returns the session with the highest round, at least `least`, among the members that are not a
- * source yet or have reconnected. NULL: no such session exists. A member keeps its index when it
- * reconnects, so that it counts as one source only. */
+/* Returns the session of the best candidate for a new source, or NULL: the one with the highest
+ * round, which must be at least `least`. Candidates are the members that are no source yet, and
+ * sources that have lost their session and have a new one, unless they are excluded
+ * (SOURCE_STRUCK). A member that reconnects keeps its index, so it counts as one source only. */
 static const struct link *best_new(const struct state_transfer *f, uint64_t least)
 {
     const struct link *best = NULL;

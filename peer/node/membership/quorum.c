@@ -17,9 +17,9 @@ struct quorum_member
 {
     uint8_t id[WIRE_ID_BYTES];
     char name[WIRE_NAME_MAX + 1];
-    /* True: according to its last entry in the member table, the member has announced that it left,
-     * or the allow-list no longer admits it. */
-    bool departed;
+    /* What the member's last entry in the member table says. left: the member has announced that it
+     * left. refused: the allow-list no longer admits it. */
+    bool left, refused;
 };
 
 struct quorum
@@ -27,7 +27,8 @@ struct quorum
     /* The n initial members that this peer knows, sorted by identity. Owned. */
     struct quorum_member *initial;
     uint32_t n, cap;
-    bool begun;        /* True: training has begun. */
+    bool begun; /* True: training has begun. */
+    bool fixed; /* True: an initial member that leaves stays a voter (--min-peers above 1). */
     uint64_t followed; /* Version of the member table at the last quorum_follow(). */
     /* State and counts for quorum_status(), except n_initial, which is unused here: the number of
      * initial members is quorum.n. */
@@ -165,7 +166,7 @@ static int add(struct quorum *q, const struct record *r)
     uint32_t at = place_of(q, r->id);
     assert(at == q->n || memcmp(q->initial[at].id, r->id, WIRE_ID_BYTES) != 0);
     memmove(q->initial + at + 1, q->initial + at, (q->n - at) * sizeof *q->initial);
-    q->initial[at] = (struct quorum_member){.departed = false};
+    q->initial[at] = (struct quorum_member){.left = false};
     memcpy(q->initial[at].id, r->id, WIRE_ID_BYTES);
     snprintf(q->initial[at].name, sizeof q->initial[at].name, "%s", r->name);
     q->n++;
@@ -175,16 +176,25 @@ static int add(struct quorum *q, const struct record *r)
     return 0;
 }
 
-/* Returns whether initial member k has announced that it left, or is no longer admitted. */
-static bool departed(const struct quorum_member *k, const struct members *m)
+/* Returns whether initial member k has announced that it left. */
+static bool has_left(const struct quorum_member *k, const struct members *m)
 {
     const struct member *e = members_find(m, k->id);
-    return e != NULL ? e->record->state == RECORD_LEFT || e->refused : k->departed;
+    return e != NULL ? e->record->state == RECORD_LEFT : k->left;
 }
 
-int quorum_follow(struct quorum *q, const struct members *m)
+/* Returns whether initial member k has given up or lost its vote. */
+static bool is_removed(const struct quorum *q, const struct quorum_member *k,
+                       const struct members *m)
+{
+    const struct member *e = members_find(m, k->id);
+    return (e != NULL ? e->refused : k->refused) || (!q->fixed && has_left(k, m));
+}
+
+int quorum_follow(struct quorum *q, const struct members *m, uint32_t min_peers)
 {
     assert(q->followed <= members_changes(m));
+    q->fixed = min_peers > 1;
     if (q->followed == members_changes(m))
         return 0;
     for (size_t i = 0; i < members_count(m); i++) {
@@ -195,8 +205,12 @@ int quorum_follow(struct quorum *q, const struct members *m)
         if (err != 0)
             return err;
     }
-    for (uint32_t i = 0; i < q->n; i++)
-        q->initial[i].departed = departed(&q->initial[i], m);
+    for (uint32_t i = 0; i < q->n; i++) {
+        struct quorum_member *k = &q->initial[i];
+        const struct member *e = members_find(m, k->id);
+        k->left = has_left(k, m);
+        k->refused = e != NULL ? e->refused : k->refused;
+    }
     q->followed = members_changes(m);
     return 0;
 }
@@ -204,28 +218,40 @@ int quorum_follow(struct quorum *q, const struct members *m)
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
 {
     for (uint32_t i = 0; i < q->n; i++)
-        if (!departed(&q->initial[i], m))
+        if (!is_removed(q, &q->initial[i], m))
             return q->initial[i].id;
     return NULL;
 }
 
 /* ---- the voters ---- */
 
-/* Returns whether member e, which is not an initial member, is present and has the name of an
- * absent initial member. An initial member that has departed has given up its vote, so its name
- * gives no vote: otherwise the number of voters would depend on whether e is present, and two parts
- * of a split network could each have a quorum. O(initial members). */
+/* Returns whether a present member with the name of initial member k, which is absent, votes
+ * instead of k. If k has left, no other member votes instead of it: the number of voters would
+ * otherwise depend on which members are present, and two parts of a split network could each have a
+ * quorum. O(members). */
+static bool is_taken_over(const struct quorum_member *k, const struct members *m)
+{
+    const struct member *old = members_find(m, k->id);
+    return (old == NULL || !lives(old)) && !has_left(k, m) && is_present(m, k->name);
+}
+
+/* Returns whether member e, which is not an initial member, votes instead of an initial member.
+ * O(initial members + members). */
 static bool takes_over(const struct quorum *q, const struct members *m, const struct member *e)
 {
     for (uint32_t i = 0; i < q->n && lives(e); i++) {
         const struct quorum_member *k = &q->initial[i];
-        if (strcmp(k->name, e->record->name) != 0 || departed(k, m))
-            continue;
-        const struct member *old = members_find(m, k->id);
-        if (old == NULL || !lives(old))
+        if (strcmp(k->name, e->record->name) == 0 && !is_removed(q, k, m) && is_taken_over(k, m))
             return true;
     }
     return false;
+}
+
+/* Returns whether initial member k is a voter. O(members). */
+static bool has_vote(const struct quorum *q, const struct members *m, const struct quorum_member *k)
+{
+    const struct member *e = members_find(m, k->id);
+    return (e == NULL || e->counts) && !is_removed(q, k, m) && !is_taken_over(k, m);
 }
 
 /* Returns whether member e of the table could still be a voter: it is accepted, not refused, and
@@ -241,16 +267,16 @@ static uint32_t initial_voters(const struct quorum *q, const struct members *m, 
     uint32_t n = 0;
     for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
+        uint32_t at = place_of(q, e->record->id);
         bool initial = quorum_is_initial(q, e->record->id);
-        bool votes =
-            stays(e) && (initial ? !quorum_replaced(m, e) : q->n > 0 && takes_over(q, m, e));
+        bool votes = initial ? has_vote(q, m, &q->initial[at]) : stays(e) && takes_over(q, m, e);
         n += votes;
         if (voter != NULL)
             voter[i] = votes;
     }
     for (uint32_t i = 0; i < q->n; i++) {
         const struct quorum_member *k = &q->initial[i];
-        n += members_find(m, k->id) == NULL && !k->departed && !is_present(m, k->name);
+        n += members_find(m, k->id) == NULL && has_vote(q, m, k);
     }
     return n;
 }

@@ -10,15 +10,20 @@
  * a restart the new process of the member learns this from its checkpoint or from other members.
  * All peers, including those that joined later, thus count the same voters:
  *
- *   - An initial member that is present or dead counts as a voter, also after the table has dropped
- *     it.
- *   - An initial member that is absent, and whose name a present member has, is replaced as a voter
- *     by that present member.
- *   - An initial member that has left by its own signed announcement, or that the allow-list no
- *     longer admits, is no voter. A new member with its name is no voter either.
+ *   initial member                                   --min-peers above 1     --min-peers 1
+ *   present, or dead                                 voter                   voter
+ *   dead, and a present member has its name          that member votes       that member votes
+ *   left by its own signed announcement              voter                   no voter
+ *   no longer admitted by the allow-list             no voter                no voter
  *
- * If no voter remains, all members that have not departed are voters. A Byzantine member may claim
- * to be an initial member, and then counts as one.
+ * These rules also apply to an initial member that the member table has dropped. With --min-peers
+ * above 1, the group of voters is fixed: an initial member that left may come back and vote in one
+ * part of a split network, while the members of the other part still believe that it is gone. With
+ * --min-peers 1, members may come and go, so a member that leaves must not count as missing. In both
+ * cases a new member with the name of a member that left is no voter.
+ *
+ * If no voter remains, all members that have not left are voters. A Byzantine member may claim to
+ * be an initial member, and then counts as one.
  *
  * The quorum is a share (--quorum) of the voters. Below the quorum the peer stops its local steps:
  * if one of eight peers trained alone on an eighth of the data, its model would harm the models of
@@ -76,10 +81,10 @@ void quorum_close(struct quorum *q);
 /* Called once, when this peer begins to train. */
 void quorum_begin(struct quorum *q, int64_t now_us);
 
-/* Updates the list of initial members, and which of them have departed. Must be called after each
- * change of the member table and before the table drops members. Returns 0 or -ENOMEM. O(members
- * log members) after a change, else O(1). */
-int quorum_follow(struct quorum *q, const struct members *m);
+/* Updates the list of initial members, and which of them have left. min_peers: --min-peers of the
+ * run. Must be called after each change of the member table and before the table drops members.
+ * Returns 0 or -ENOMEM. O(members log members) after a change, else O(1). */
+int quorum_follow(struct quorum *q, const struct members *m, uint32_t min_peers);
 
 /* Updates the state of the quorum, and returns whether it has changed. `share`: --quorum, from 0 to
  * 1. patience_us: --quorum-timeout, in microseconds. Before quorum_begin() the state is always
@@ -97,8 +102,8 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
  * not, all members are voters. O(members^2) in the worst case. */
 bool quorum_has_initial(const struct quorum *q, const struct members *m);
 
-/* Returns the smallest identity among the initial members that have not departed. NULL: all
- * have departed. */
+/* Returns the smallest identity among the initial members that have not lost their vote. NULL: none
+ * is left. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
 /* Returns whether `m` is absent, and a present member has its name. A machine that lost its key

@@ -48,11 +48,11 @@ static void count_member(const struct node *n, const struct member *m, const uin
         finished = false;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
+    if (first != NULL && env_same_id(r->id, first))
+        snprintf(f->first, sizeof f->first, "%s", r->name);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
-    if (first != NULL && env_same_id(r->id, first))
-        snprintf(f->first, sizeof f->first, "%s", r->name);
     f->n_failed += r->state == RECORD_FAILED && !self;
     if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
         f->without_first = false;

@@ -251,6 +251,8 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
             f->first[0] != '\0' ? f->first : "the member with the smallest identity");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
+    if (f->n_left > 0)
+        say(o, "; %u left before", (unsigned)f->n_left);
     if (isfinite(f->distance))
         say(o, "; relative drift %.2e (%s)", f->distance, how(f));
 }

@@ -9,7 +9,8 @@
 
 enum {
     FIRST = 10, /* loss_mean is the mean of this number of losses at the start of training. */
-    /* A peer with fewer losses counts as diverged by its losses only if they are far too high. */
+    /* With fewer loss values than this, the moving share of bad rounds is not used: training
+     * diverged only if the last losses are all far too high (clearly_worse()). */
     LEAST = 30,
     ENOUGH = 100, /* A run with fewer rounds is not expected to have learnt anything. */
     /* With fewer samples than this, an accuracy may equal the share of the most frequent label by

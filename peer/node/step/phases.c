@@ -575,7 +575,7 @@ static void end_edges(struct phases *ph)
 /* Updates the list of initial members. If memory is exhausted, the node ends. */
 static void follow_members(struct phases *ph)
 {
-    if (quorum_follow(ph->quorum, ph->env->members) == 0)
+    if (quorum_follow(ph->quorum, ph->env->members, ph->workshop->run.min_peers) == 0)
         return;
     env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
     env_end(ph->env, 1);

@@ -106,8 +106,8 @@ struct phases
     /* Number of vertices of the graph when it was last checked that the bound on the distance is
      * still valid. */
     uint32_t bound_members;
-    /* Lower bound on the largest distance of any peer to the mean, relative to the length of the
-     * model (distance_bound_apart()). */
+    /* Least distance from the mean, relative to the length of the model, that this peer may claim
+     * (distance_bound_apart()). */
     double apart;
     /* Bound on the consensus distance that is computed from the edges (distance_bound.h). In lock
      * step with a constant graph and without --byzantine, the bound is always used. Otherwise, the

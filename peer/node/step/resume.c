@@ -392,7 +392,8 @@ enum back {
     BACK_AWAY,   /* Absent: nothing shows that the member runs. */
     BACK_ANEW,   /* Restarted: the member's record has another boot id than in the checkpoint. */
     BACK_RAN_ON, /* Not restarted: a session with the member shows the boot id of the checkpoint. */
-    /* Does not return: the member left by announcement, or another identity has its name now. */
+    /* Gone: the member announced that it left, or a live member with another identity has its
+     * name. */
     BACK_GONE
 };
 
@@ -501,7 +502,8 @@ static void tell(struct resume *r)
     int64_t left_us = limit_us(r) - (r->env->now_us - r->since_us);
     env_note(r->env, NOTE_WARNING,
              "round %llu: waiting for the members of the checkpoint: %u of %u are not back%s%s; "
-             "continuing without them in %.0f s",
+             "continuing without them in %.0f s (if they have finished, use the model of one of "
+             "them)",
              (unsigned long long)r->env->config.resume[0].beat, count(r, BACK_AWAY),
              r->n_members + 1, who != NULL ? ", such as " : "",
              who != NULL ? who->record->name : "", left_us > 0 ? (double)left_us * 1e-6 : 0.0);

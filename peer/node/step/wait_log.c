@@ -92,17 +92,19 @@ static void say_last(const struct phases *ph)
     if (m == NULL || left_s < 0)
         return;
     const char *name = m->record->name;
-    if (m->state != MEMBER_DEAD)
+    char gone[TELL_WHY] = "which left";
+    if (m->state == MEMBER_DEAD)
+        snprintf(gone, sizeof gone, "dead for %.0f s", (double)(now - m->dead_at_us) * 1e-6);
+    if (m->state != MEMBER_DEAD && m->state != MEMBER_LEFT)
         env_note(ph->env, NOTE_INFO,
                  "waiting for %s, which has not finished: this peer ends without it in %.0f s",
                  name, left_s);
     else
         env_note(ph->env, NOTE_WARNING,
-                 "waiting for %s, dead for %.0f s: exactly half of the members are left, and %s "
+                 "waiting for %s, %s: exactly half of the initial members are present, and %s "
                  "decides between equal halves; if it does not return, this peer ends in %.0f s "
                  "(--quorum-timeout + %.0f s)",
-                 name, (double)(now - m->dead_at_us) * 1e-6, name, left_s,
-                 (double)(limit_us - ph->env->config.patience_us) * 1e-6);
+                 name, gone, name, left_s, (double)(limit_us - ph->env->config.patience_us) * 1e-6);
 }
 
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)

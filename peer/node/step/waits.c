@@ -41,7 +41,7 @@ const struct member *waits_last_member(const struct phases *ph)
     if (ph->prospect != CERTIFICATE_AWAITED || 2 * n_present != n_voters || first == NULL)
         return NULL;
     const struct member *m = members_find(all, first);
-    return m != NULL && m->state == MEMBER_DEAD ? m : NULL;
+    return m != NULL && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT) ? m : NULL;
 }
 
 uint64_t waits_mixing_rounds(const struct phases *ph)

@@ -54,8 +54,9 @@ struct phases;
  * exists is returned:
  *
  *   - a present member that has not ended its run
- *   - the voter with the smallest identity, if it is dead, exactly half of the voters are present,
- *     and this peer waits for the certificate: half of the voters is no quorum without this voter
+ *   - the voter with the smallest identity, if it is dead or has left, exactly half of the voters
+ *     are present, and this peer waits for the certificate: half of the voters is no quorum without
+ *     this voter
  *
  * NULL: this peer waits for no single member. O(members^2). */
 const struct member *waits_last_member(const struct phases *ph);
