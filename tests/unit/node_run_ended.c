@@ -148,6 +148,29 @@ static void test_all_others_have_finished(void **state)
     lone_close(w);
 }
 
+/* Two members with one name are dead: a member came back with a new identity, and died again. The
+ * verdict lists the name once. */
+static void test_a_dead_name_is_listed_once(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(3, LOW_ID, ROUNDS);
+    struct verdict_facts f;
+    for (uint32_t i = 1; i < 3; i++) {
+        struct lone_actor *a = &w->actor[i];
+        a->answers = false;
+        strcpy(a->record.name, "peer-1");
+        a->record = w->known[i] = signed_record(a->record);
+    }
+    strcpy(w->actor[0].record.name, "peer-9");
+    w->actor[0].record = w->known[0] = signed_record(w->actor[0].record);
+    lone_open(w);
+    lone_run(w, 60 * (int64_t)SECOND);
+    node_facts(w->node, &f);
+    assert_int_equal(f.n_dead, 1);
+    assert_string_equal(f.dead[0], "peer-1");
+    lone_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_who_is_new_waits),
         cmocka_unit_test(test_a_final_model_is_not_trained_again),
         cmocka_unit_test(test_a_member_without_a_final_model_begins_again),
+        cmocka_unit_test(test_a_dead_name_is_listed_once),
         cmocka_unit_test(test_all_others_have_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ struct quorum_member
 {
     uint8_t id[WIRE_ID_BYTES];
     char name[WIRE_NAME_MAX + 1];
-    /* What the member's last entry in the member table says. left: the member has announced that it
+    /* State in the member's last entry in the member table. left: the member has announced that it
      * left. refused: the allow-list no longer admits it. */
     bool left, refused;
 };

@@ -141,7 +141,7 @@ bool member_counts_ended(const struct env *v);
 bool member_counts_end(const struct env *v);
 /* Returns whether another member is alive or suspect, and has not ended its run. */
 bool member_counts_there(const struct env *v);
-/* Returns whether another member has a stalled worker, and is neither dead nor has left. */
+/* Returns whether another member has a stalled worker, and is not dead and has not left. */
 bool member_counts_hang(const struct env *v);
 /* Returns whether at least one other member has ended its run, even if it is dead now, and each of
  * the remaining members has ended its run, is dead or has left. O(members). */

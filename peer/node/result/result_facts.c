@@ -19,14 +19,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether another live member has the name of record r: the member's machine has lost its
- * old identity and has returned with a new one. */
+/* Returns whether the member of record r lost its identity and returned with a new one: another
+ * member with its name is alive. If all members with the name are dead, the last one in the table
+ * replaces the others, so that a name is listed only once. */
 static bool replaced(const struct members *all, const struct record *r)
 {
+    bool later = false;
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
-        if (m->record != r && strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
+        bool same_name = m->record != r && strcmp(m->record->name, r->name) == 0;
+        if (same_name && (m->state == MEMBER_ALIVE || (later && m->state == MEMBER_DEAD)))
             return true;
+        later |= m->record == r;
     }
     return false;
 }

@@ -19,11 +19,13 @@ static int64_t miss(const struct phases *ph)
                  "other members, for at most --quorum-timeout (%.0f s)",
                  patience_s);
     else if (ph->past == NODE_PAST_MEMBER)
-        env_note(ph->env, NOTE_INFO,
-                 "this peer was in the run before, but has no checkpoint from which it can resume: "
-                 "it fetches the model of the members that train, or begins again at round 0 if "
-                 "--min-peers members do so; it waits for at most --quorum-timeout (%.0f s)",
-                 patience_s);
+        env_note(
+            ph->env, NOTE_INFO,
+            "this peer was in the run before, but has no checkpoint from which it can resume: "
+            "it fetches the model of the members that train, or begins again at round 0 if "
+            "--min-peers members do so; it waits for at most --quorum-timeout (%.0f s); if the "
+            "others have finished, use the model of one of them",
+            patience_s);
     return ph->env->now_us > 0 ? ph->env->now_us : 1;
 }
 
