@@ -236,6 +236,11 @@ static void test_finished_before_they_died(void **state)
     assert_string_equal(o.text, "no quorum: 1 of 8 peers (dead: peer-3), 4 of 8 needed for quorum "
                                 "0.5; finished, and may have ended the run without this peer: "
                                 "peer-3; no round skipped");
+    verdict_add_left(&f, "peer-5");
+    verdict_add_left(&f, "peer-6");
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, "0.5; left before: peer-5, peer-6; finished, and"));
+    f.n_left = 0;
     f.quorum = 0;
     o = judged(&f, VERDICT_ALONE, 3);
     assert_non_null(strstr(o.text, "; finished, and may have ended the run without this peer: "

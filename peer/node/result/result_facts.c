@@ -51,7 +51,8 @@ static void count_member(const struct node *n, const struct member *m, const uin
     if (died)
         finished = false;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
-    f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
+    if (r->state == RECORD_LEFT && !self && !replaced(n->env.members, r))
+        verdict_add_left(f, r->name);
     if (first != NULL && env_same_id(r->id, first))
         snprintf(f->first, sizeof f->first, "%s", r->name);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))

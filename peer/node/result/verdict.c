@@ -44,6 +44,13 @@ void verdict_add_absent(struct verdict_facts *f, const char *name, const char *w
     f->n_absent++;
 }
 
+void verdict_add_left(struct verdict_facts *f, const char *name)
+{
+    if (f->n_left < VERDICT_DEAD_MAX)
+        snprintf(f->left[f->n_left], sizeof f->left[0], "%s", name);
+    f->n_left++;
+}
+
 void verdict_add_finished(struct verdict_facts *f, const char *name)
 {
     if (f->n_finished < VERDICT_DEAD_MAX)
@@ -58,7 +65,8 @@ static bool is_said(const char *clause)
 
 void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p)
 {
-    all->n_left += p->left;
+    if (p->left)
+        verdict_add_left(all, p->name);
     if (p->left)
         return;
     all->n_members++;
@@ -251,8 +259,7 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
             f->first[0] != '\0' ? f->first : "the member with the smallest identity");
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
-    if (f->n_left > 0)
-        say(o, "; %u left before", (unsigned)f->n_left);
+    say_names(o, "; left before: ", f->left, f->n_left);
     if (isfinite(f->distance))
         say(o, "; relative drift %.2e (%s)", f->distance, how(f));
 }

@@ -83,6 +83,7 @@ struct verdict_facts
     uint32_t n_members;
     uint32_t n_among; /* Number of members that ended the run together, including this peer. */
     uint32_t n_left;  /* Number of members that left by their own announcement. */
+    char left[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first members that left. */
     /* Number of members that ended the run together with this peer, but could not store their
      * model. They are counted in n_dead, too. */
     uint32_t n_failed;
@@ -159,6 +160,9 @@ void verdict_add_dead(struct verdict_facts *f, const char *name);
 
 /* Adds a member that lives but did not end the run with this peer. `why` is a clause. */
 void verdict_add_absent(struct verdict_facts *f, const char *name, const char *why);
+
+/* Adds a member that left by its own announcement. */
+void verdict_add_left(struct verdict_facts *f, const char *name);
 
 /* Adds a member that finished the run without this peer. */
 void verdict_add_finished(struct verdict_facts *f, const char *name);
