@@ -56,7 +56,7 @@ struct env
     struct members *members;
     bool over;                    /* True: the node has ended and produces no more effects. */
     int exit_code;                /* Exit code of the node. Valid once the node has ended. */
-    char name[WIRE_NAME_MAX + 1]; /* Result of env_name(), valid until its next call. */
+    char name[WIRE_NAME_MAX + 1]; /* Last result of env_name() for an unknown identity. */
 
     struct node_effects *fx; /* Effects of the current step. Borrowed from the driver. */
     /* Buffer with the heads (all but the large payloads) of the messages of the step. */
@@ -111,8 +111,8 @@ void env_note_from(struct env *v, const char *path, enum note_level level, const
  * of commons->batch. */
 struct wire_members env_batch(struct env *v);
 
-/* Sets *s to the spectrum of the graph `topology` with n vertices and this seed. Uses the result of
- * the last call of any node of the thread if that call had the same arguments. Returns 0 or a
+/* Sets *s to the spectrum of the graph `topology` with n vertices and this seed. The last result is
+ * stored for all nodes of the thread, so a call with the same arguments copies it. Returns 0 or a
  * negative errno. */
 int env_spectrum(struct env *v, const char *topology, uint32_t n, uint64_t seed,
                  struct spectrum *s);
@@ -124,8 +124,8 @@ void env_end(struct env *v, int exit_code);
 /* Returns a random duration between 0.8 and 1.2 times d, so that timers of different peers do not
  * expire at the same time. */
 int64_t env_jitter(struct env *v, int64_t d);
-/* Returns the name of the member `id` for a message, valid until the next call. If there is no such
- * member: "peer " and the first bytes of the identity. */
+/* Returns the name of the member `id` for a note, valid until the next call. For an unknown
+ * identity: "peer " and its first four bytes in hexadecimal. */
 const char *env_name(struct env *v, const uint8_t id[WIRE_ID_BYTES]);
 /* Returns whether two identities of WIRE_ID_BYTES bytes are equal. */
 bool env_same_id(const uint8_t *a, const uint8_t *b);

@@ -11,7 +11,7 @@
 
 /* ---- When a value is known ---- */
 
-/* Before there is a run, the counters of rounds are 0, and Prometheus shows no value. */
+/* Without a run, the figures `round` and `rounds` are 0, and Prometheus shows no value for them. */
 static bool in_run(const struct figure_values *v, enum figure_output output)
 {
     return output != FIGURE_PROMETHEUS || v->has_run;
@@ -193,7 +193,7 @@ const struct figure figure_all[] = {
      .help = "Number of samples of the last evaluation, or of bytes for text.",
      .about = "Number of samples of the last evaluation, or of bytes for text. Null without an evaluation."},
 
-    /* Counters of the node, and the reasons why its training ended. */
+    /* Counters and states of the node, and texts about training that failed. */
     {.name = "open_edges", .unit = "edges", VALUE(node.n_edges), .metric = "open_edges",
      AT(STATUS_JSON, 5), AT(PROMETHEUS, 28),
      .help = "Open edges of this peer."},

@@ -27,8 +27,8 @@ struct figure_values
     double time_s;      /* Time since the start of the process, in seconds. */
     double age_s;       /* Time since the last job (node_work()) of this peer ended, in seconds. */
     double busy_s;      /* Seconds since the current job of the worker began. 0: no job runs. */
-    /* snapshot_age_s: age of the snapshot from which an HTTP page is made. uptime_s: time since the
-     * start of the process, at the present moment. In seconds. */
+    /* For an HTTP page, in seconds. snapshot_age_s: age of the snapshot that the page shows.
+     * uptime_s: time_s plus this age. */
     double snapshot_age_s, uptime_s;
     bool ready;           /* True: /readyz reports the peer as ready. */
     const char *codec;    /* Codec of the peer's deltas. NULL or "": not known. Borrowed. */
@@ -125,7 +125,7 @@ void figure_send(struct wire_status *s, const struct figure *f, const struct fig
 /* Sets the figures of FIGURE_STATUS in a STATUS message, except the codec. */
 void figure_to_status(struct wire_status *s, const struct figure_values *v);
 /* Fills *v with the content of a peer's STATUS message. All other values are as after
- * figure_init(). *s is borrowed. */
+ * figure_init(). *v points into *s, which must outlive it. */
 void figure_of_status(struct figure_values *v, const struct wire_status *s);
 
 /* Returns the figure at position `place` of an output; the first position is 1. NULL: the output
@@ -140,7 +140,7 @@ struct figure_value figure_get(const struct figure *f, const struct figure_value
                                enum figure_output output);
 
 /* Returns the value of a figure as a number for Prometheus. A bool is 0 or 1. A text is 1 if it is
- * known, else 0. NaN: a value of another kind is not known. */
+ * known, else 0. NaN: the value is no text and is not known. */
 double figure_number(const struct figure *f, const struct figure_values *v);
 
 /* Returns the name of a phase: "joining", "training", "consensus", "finishing" or "left". If

@@ -2,9 +2,9 @@
  *
  * Only node_n_edges() and node_edge_state() may be called while a job runs on another thread.
  *
- * Between node_work() and the event NODE_WORKED, the job has applied an exchange, but the edge does
- * not count it yet. In this time node_edge() returns the vectors, the epoch and the round after the
- * exchange.
+ * An edge counts an exchange only at the event NODE_WORKED, but node_work() has already applied the
+ * exchange to the vectors. Between node_work() and NODE_WORKED, node_edge() therefore returns the
+ * vectors, the epoch and the round after the exchange.
  */
 #ifndef PEER_NODE_INSPECT_H
 #define PEER_NODE_INSPECT_H
@@ -28,15 +28,15 @@ struct node_edge
     const float *a, *b;
     /* True: the running job commits an exchange, which the replicas a and b already include. */
     bool commits;
-    /* If a job commits an exchange: it moves the model x by coefficient * (b - a), with the
-     * replicas a and b after the exchange. NaN: no exchange commits, or the mixer moves x in
-     * another way. */
+    /* Factor of the exchange that the running job commits: the job moves the model x by
+     * coefficient * (b - a), with the replicas a and b after the exchange. NaN: the job commits no
+     * exchange of this edge, or the mixer moves x in another way. */
     float coefficient;
     uint64_t n_resets; /* Number of resets of the edge so far. */
 };
 
-/* State of one edge without the exchange that a running job applies. The edge counts this exchange
- * only after the job. */
+/* State of one edge. An exchange that a running job applies is not included until the job has
+ * ended. */
 struct node_edge_state
 {
     const uint8_t
@@ -45,10 +45,11 @@ struct node_edge_state
     uint64_t round; /* Number of exchanges committed in the epoch of the edge. */
 };
 
+/* Sizes and progress of a node. */
 struct node_size
 {
     uint32_t n_steps; /* Number of local steps of the current or last job. */
-    /* Number of links in use, of members, of edges, and of packets in use. */
+    /* Numbers of open links, members, edges, and packets of deltas that are in use. */
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Step counter of this peer. */
     size_t n_vertices; /* Number of vertices of the topology, including this peer. */

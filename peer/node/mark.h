@@ -18,7 +18,9 @@
 struct mark
 {
     const char *name;
-    uint64_t n; /* Number of times that the mark was reached since the caller last set it to 0. */
+    /* Number of times that the mark was reached, with MARK_IF only those with a true condition. The
+     * reader of the section may set it to 0. */
+    uint64_t n;
 };
 
 #define MARK_IF(condition, text)                                                                   \

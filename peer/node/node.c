@@ -19,7 +19,7 @@
 
 /* ---- which run ---- */
 
-/* Closes each module before the modules that it uses (state.h). */
+/* Closes the run in all modules, in each module before those that it uses (state.h). */
 static void close_run(struct node *n)
 {
     edges_close_all(n->edges);
@@ -47,9 +47,9 @@ static void take_run(struct node *n, const struct run *run)
         leave_run(n);
     run_context_take(&n->workshop, run);
     n->others_began = false;
-    /* In a run with a certificate, a member that has finished waits for it. If the member becomes
-     * silent before that, it is declared dead like any other member, and the others continue
-     * without it. */
+    /* In a run with a certificate, members do not exit when they have finished: they wait for the
+     * certificate. A finished member that is silent is therefore declared dead, like any other
+     * member, and the others continue without it. */
     members_watch_final(n->env.members, certificate_applies(n), n->env.now_us);
     if (n->workshop.ready)
         round_protocol_begin(n->round_protocol);
@@ -111,8 +111,8 @@ static void session_finished(void *self, const struct link *l)
     edges_ending(((struct node *)self)->edges, l);
 }
 
-/* Returns whether session l may be closed: in training, if no edge uses it. In other phases members
- * need sessions to find each other. */
+/* Returns whether session l may be closed: in training, if this peer has edges and none of them
+ * uses the session. In other phases members need sessions to find each other. */
 static bool session_surplus(void *self, const struct link *l)
 {
     const struct node *n = self;
@@ -171,7 +171,7 @@ static int open_machines(struct node *n, const struct node_config *config)
     return all ? 0 : -ENOMEM;
 }
 
-/* Frees the modules and *n. Also used after open_machines() failed: some modules may be NULL. */
+/* Frees the modules and *n. If open_machines() has failed, some modules are NULL. */
 static void close_machines(struct node *n)
 {
     free(n->final_model);
@@ -308,7 +308,8 @@ static void on_round(struct node *n, const struct link *l, const struct wire_mes
                         mixes(n) && !job_is_running(n->job));
 }
 
-/* Handler and error text of each message type. NULL: the type is a protocol violation. */
+/* For each message type: its handler, whether observers may send it, and the error text of an
+ * unreadable message. Without a handler, each message of the type is a protocol violation. */
 static const struct
 {
     void (*handle)(struct node *n, const struct link *l, const struct wire_message *m);
@@ -335,7 +336,7 @@ static const struct
                                [WIRE_CALLBACK] = {on_callback, false, "bad CALLBACK"},
                                [WIRE_FINISH] = {certificate_heard, false, "bad FINISH"}};
 
-/* Parses a message and calls its handler. All messages of a node pass through this function. */
+/* Parses a received message and calls its handler, or reports a protocol violation. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
 {
     struct wire_message m;
@@ -541,8 +542,8 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
-/* Called after this process was paused, for example by SIGSTOP. Node time did not advance during
- * the pause, so no timer of this node expires because of it. */
+/* Reports a pause of this process, for example by SIGSTOP, to the failure detector, and warns the
+ * user of a long one. Timers need no correction: node time did not advance during the pause. */
 static void continue_after_pause(struct node *n, int64_t pause_us)
 {
     failure_detector_continue(n->sessions, pause_us);
@@ -615,7 +616,7 @@ static void update_phases(struct node *n)
         job_judge(n->job);
         job_last(n->job);
         break;
-    /* The node does not end before the model is stored, or storing it has failed. */
+    /* The node ends only after the model was stored, or could not be stored. */
     case PHASES_END:
         if (final_model_state(n) == FINAL_MODEL_PENDING)
             break;

@@ -14,8 +14,8 @@
  * A driver calls node_open(), then node_step() with the event NODE_START, then node_step() for each
  * further event until fx->exit is set, and at the end node_close().
  *
- * Most effects are answered by an event later. Each row of this table shows an effect, what the
- * driver must do, and the event that it must then report:
+ * Each row of this table shows an effect, what the driver must do, and the event that the driver
+ * must report afterwards:
  *
  *   effect         the driver must                         and then report
  *   sends          send a message over a link              NODE_SENT, for a bulk message
@@ -121,7 +121,7 @@ enum node_why {
     NODE_WHY_JUNK,        /* The answer does not come from a holder of the cluster key. */
     NODE_WHY_VERSION,     /* The callee supports no protocol version of this peer. */
     /* NODE_WHY_UNWELCOME and NODE_WHY_OTHER are set by the node, never by a driver. */
-    NODE_WHY_UNWELCOME, /* The callee ended the session before it sent a message. */
+    NODE_WHY_UNWELCOME, /* The callee ended the session without sending a message. */
     NODE_WHY_OTHER,     /* A peer with another identity answered at the address. */
     NODE_WHYS           /* Number of reasons; not a reason itself. */
 };
@@ -200,9 +200,9 @@ struct node_event
         /* Current time since 1970 in milliseconds, by which certificates expire. */
         int64_t unix_ms;
     } admit;
-    /* Set with NODE_TIMER and NODE_WORKED only. Totals since the start: bytes at the sockets, and
-     * connections refused before authentication. clock_ms: current time since 1970 in milliseconds,
-     * for STATUS messages; 0: unknown. */
+    /* Set with each event. Totals since the start, which the node reads with NODE_TIMER and
+     * NODE_WORKED only: bytes at the sockets, and connections refused before authentication.
+     * clock_ms: current time since 1970 in milliseconds, for STATUS messages; 0: unknown. */
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
@@ -312,18 +312,18 @@ struct node_part
     struct bytes moments; /* Encoded statistics. Only functions of struct node_pool read them. */
 };
 
-/* How members with different data files create one run together. Before there is a run, each member
- * sends column statistics of its data, and one member creates the run from the statistics of all
- * members (statistics_aggregation.h). The node handles the statistics as opaque bytes. The
- * functions get `self` as their first argument. */
+/* Data and functions by which members with different data files create one run. Before there is a
+ * run, each member sends column statistics of its data, and one member creates the run from the
+ * statistics of all members (statistics_aggregation.h). The node handles the statistics as opaque
+ * bytes. The functions get `self` as their first argument. */
 struct node_pool
 {
     void *self;
     /* Column statistics of this peer's data, at most WIRE_MOMENTS_MAX bytes. Borrowed until
      * node_close(). Length 0: no statistics are sent. */
     struct bytes own;
-    /* For a peer that may create the run (config.found). True: if this peer creates the run, pool()
-     * makes the run from the statistics. False: the run is config.run. */
+    /* True: this peer may create the run, and pool() then makes it from the statistics. False: this
+     * peer creates no run, or with config.found proposes config.run. */
     bool founds;
     /* Checks bytes that another peer sent as its statistics. Returns NULL if they are valid, else a
      * string literal that says what is wrong. */
@@ -334,8 +334,7 @@ struct node_pool
      * text, "found" refers to the columns that are not the reference. */
     bool (*differ)(void *self, struct bytes theirs, bool theirs_lead, char why[NODE_POOL_WHY]);
     /* Returns a number that identifies the set of label names in checked statistics. Equal sets
-     * have equal numbers. A set with more names has a greater number. 0: the labels have no
-     * names. */
+     * have equal numbers, and a larger set has a greater number. 0: the labels have no names. */
     uint64_t (*labels)(void *self, struct bytes statistics);
     /* Creates a run from the statistics of n >= 1 members, which match this peer's statistics.
      * Returns 0 and sets *run. On failure returns a negative errno and sets error[] to a
@@ -388,7 +387,8 @@ struct node_config
      * shared by the nodes of one thread. NULL: the node has its own. */
     struct records *records;
     struct shared_scratch *commons;
-    /* A dead or departed member is dropped after this time, in microseconds. 0: never. */
+    /* Time in microseconds after which the member table drops a member that is dead, has left or is
+     * not endorsed (--member-ttl). 0: never. */
     int64_t forget_us;
 
     /* Keys of the run description that the user set. A run that this peer adopts must agree with
@@ -453,12 +453,12 @@ struct node_config
     /* The n_resume checkpoints from which the node may resume (resume.h), the later one first. */
     struct node_resume resume[2];
     size_t n_resume;
-    /* Files of the run that earlier processes of this peer left. Unless NODE_PAST_NONE: if too few
-     * members are present to begin, the other members may have finished the run, so this peer ends
-     * after patience_us (run_ended.h). */
+    /* Files of the run that earlier processes of this peer left. With NODE_PAST_MEMBER and
+     * NODE_PAST_FINAL, the other members may have finished the run. This peer then ends if too few
+     * members are present to begin for patience_us (run_ended.h). */
     enum node_past past;
-    /* Stores n bytes durably: the promise that this peer makes in the finish protocol, which binds
-     * the peer after a restart, too (finish/README.md). Called within node_step(), before the
+    /* Stores the promise of this peer in the finish protocol durably: n bytes. The promise also
+     * binds the peer after a restart (finish/README.md). Called within node_step(), before the
      * message that contains the promise is sent. Returns false on failure. NULL: this peer has no
      * disk, so a later process has another identity. */
     bool (*keep_promise)(void *self, const uint8_t *bytes, size_t n);
@@ -474,7 +474,7 @@ struct node_config
 };
 
 /* Figures about a node, for users and scripts. NaN: the figure is not known, or not known yet.
- * Rounds are local rounds of training unless a comment says "step counter". */
+ * Rounds of the consensus phase are included only where a comment says "step counter". */
 struct node_progress
 {
     enum node_phase phase;
@@ -498,11 +498,10 @@ struct node_progress
     uint64_t accuracy_round;   /* Step counter of the model in the last evaluation. */
     /* Estimated consensus distance Xi, and Xi divided by the norm of the mean model. */
     double drift, relative_drift;
-    /* Step counter at which the models of `drift` were measured, before the local steps of that
-     * round. */
+    /* Step counter of the round in which `drift` was measured, before the local steps. */
     uint64_t drift_round;
     uint64_t drift_age;  /* Age of the drift in rounds: current step counter minus drift_round. */
-    double own_distance; /* Estimated distance of this peer's model from the mean model. */
+    double own_distance; /* Estimated distance of this peer's model from the mean, absolute. */
     double gamma;        /* Consensus step size gamma: mean over the edges of this peer. */
     const char *rung;    /* Codec of the last deltas, with --compress auto. Else NULL. */
     /* Last normalised drift (drift divided by the length of a round's update) and its target. Both
@@ -512,8 +511,8 @@ struct node_progress
      * level; or "price", because a denser level is too slow. NULL: the run is without --compress
      * auto. */
     const char *rung_by;
-    /* Throughput of the slowest edge in bytes/s, with the latency subtracted. NaN: it is unknown, or
-     * too high to be measured. */
+    /* Throughput of the slowest edge in bytes/s, with the latency subtracted. NaN: it is unknown,
+     * or too high to be measured. */
     double goodput;
     /* Largest relative distance, over the edges, between the running statistics (such as those of
      * batch normalisation) of the two ends. NaN: there was no averaging yet, or the model has no
@@ -525,7 +524,8 @@ struct node_progress
     /* Total bytes sent and received at the sockets, as the driver reported. */
     uint64_t bytes_sent, bytes_received;
     uint64_t bytes_ahead; /* Bytes of deltas sent during local steps (--overlap layer). */
-    /* Number of vertices of the topology, including this peer; number of open edges. */
+    /* n_live: number of vertices of the topology, including this peer. n_edges: number of open
+     * edges of this peer. */
     uint32_t n_live, n_edges;
     /* Totals: resets of edges, protocol violations of other peers, committed exchanges. */
     uint64_t resets, violations, exchanges;
@@ -600,14 +600,14 @@ struct node_wait
     /* With NODE_WAITS_NEIGHBOUR: step counter of the peer that is waited for. With a round
      * protocol: this peer's round, for which data of that peer are missing. */
     uint64_t beat;
-    /* Members present and members needed, with NODE_WAITS_MEMBERS and NODE_WAITS_QUORUM. */
+    /* With NODE_WAITS_MEMBERS and NODE_WAITS_QUORUM: numbers of members present, and needed. */
     uint32_t have, need;
     /* Seconds since this peer's last job ended. With NODE_WAITS_QUORUM: since the quorum was
      * lost. */
     double since_s;
     double busy_s; /* Seconds since this peer's worker began its job. 0: no job runs. */
-    /* With NODE_WAITS_OTHERS: longest time, from the end of this peer's last job, after which it
-     * ends without the others, in seconds. Else 0. */
+    /* With NODE_WAITS_OTHERS: limit of the wait in seconds, from the end of this peer's last job.
+     * After it, the peer ends without the others. With other reasons: 0. */
     double limit_s;
 };
 /* Fills *w with what the node is waiting for now. */
@@ -618,7 +618,7 @@ struct node_neighbour
     bool has_beat; /* True: the neighbour has reported its step counter. */
     uint64_t beat; /* Step counter of the neighbour, as it last reported. */
     /* Seconds since the neighbour's worker began its job. 0: no job runs. NaN: not known, because
-     * the neighbour has not reported it since its last delta. */
+     * no report about the worker has arrived since the neighbour's last delta. */
     double busy_s;
 };
 /* Fills *b with figures of the neighbour at the other end of edge number i, from 0. */

@@ -15,9 +15,9 @@
 
 #include "peer/node/run_context.h"
 
-/* The round protocol of the current run. While it is not active, because there is no run or the run
- * has no round protocol, only round_protocol_hear() has an effect, and results are false, NULL or
- * 0. */
+/* The round protocol of the current run. Without a run, or in a run without a round protocol, it is
+ * not active: round_protocol_hear() reports a violation, the other functions do nothing, and their
+ * results are false, NULL or 0. */
 struct round_protocol;
 
 /* Returns an instance that is not active, or NULL if memory is exhausted. The pointer arguments are
@@ -27,28 +27,29 @@ struct round_protocol *round_protocol_open(struct env *env, struct sessions *s,
 /* Frees *p, which must not be active. NULL is allowed. */
 void round_protocol_close(struct round_protocol *p);
 
-/* Begins the protocol that the run's mixer needs, if any. Requires that the run context is ready.
- * If there is no memory, the node ends. */
+/* Begins the protocol that the run's mixer needs, if any. The run context must be ready. If memory
+ * is exhausted, the node ends. */
 void round_protocol_begin(struct round_protocol *p);
 /* Ends the protocol, if it is active. To be called before the run is closed. */
 void round_protocol_end(struct round_protocol *p);
 bool round_protocol_is_active(const struct round_protocol *p);
 
-/* Called when a step of the node begins. Releases the packets of the last step, which the driver
- * has read by now. */
+/* Releases the packets that were sent in the last step. To be called at the beginning of each step:
+ * the driver has then read them. */
 void round_protocol_release(struct round_protocol *p);
-/* Called at each step of the node in training and in the consensus phase. Continues the protocol,
- * repeats lost messages, and stops waiting after a time limit. */
+/* Continues the protocol: sends the messages that are due, repeats them if answers are late, and
+ * limits the wait for a missing session to SCHEDULE_LOST_US. To be called at each step in training
+ * and in the consensus phase. */
 void round_protocol_look(struct round_protocol *p, uint64_t round, bool idle);
-/* Handles a message m that arrived on session l. In a run without round protocol, the message is a
- * violation and ends the session. */
+/* Handles a message m that arrived on session l. An invalid message, and each message in a run
+ * without a round protocol, is a violation and ends the session. */
 void round_protocol_hear(struct round_protocol *p, const struct link *l,
                          const struct wire_round_protocol *m, uint64_t round, bool idle);
 
 /* Returns whether the result of `round` is still missing. If so, the next job waits for it. */
 bool round_protocol_waits(const struct round_protocol *p, uint64_t round);
-/* Returns the identity of the member whose message is missing for the result of `round`. NULL:
- * none. */
+/* Returns the identity of a member for which the result of `round` waits: its message or its
+ * session is missing. NULL: there is no such member. */
 const uint8_t *round_protocol_awaited(const struct round_protocol *p, uint64_t round);
 /* Returns the round of the latest result, which may be later than this peer's round. 0: there is no
  * result. */

@@ -54,9 +54,9 @@ struct run_context
     float *before;
 };
 
-/* Decides between this peer's own run and the run in another peer's HELLO. A run *has begun* if
- * this peer or another live peer has started it. A run that has begun is never replaced, so a late
- * peer joins the first run that it meets.
+/* Decides between this peer's own run and the run in another peer's HELLO. This peer's run *has
+ * begun* if this peer or another live peer has started it, and the other run if the HELLO says so.
+ * A run that has begun is never replaced, so a late peer joins the first run that it meets.
  *
  *   - This peer has no run: TAKEN (adopt the other's run).
  *   - Only the other's run has begun: TAKEN.
@@ -132,8 +132,9 @@ uint64_t run_context_window(const struct run_context *w);
 /* Returns whether a drift window (measurement of the consensus distance) that began after the
  * moment `begun` (run_context_begun()) has given a result. */
 bool run_context_known(const struct run_context *w, uint64_t begun);
-/* Returns a number for the present moment. All drift windows (measurements of the consensus
- * distance) that begin later have a greater number. `anew`: the next job will begin a window. */
+/* Returns a number for the present moment, to be passed as `begun` or `settling`. Each drift window
+ * (measurement of the consensus distance) has such a number, which is greater if the window begins
+ * later. `anew`: the next job will begin a window. */
 uint64_t run_context_begun(const struct run_context *w, bool anew);
 
 /* Returns the relative distance `relative`, increased by the distance that the rounding to float32
@@ -145,10 +146,11 @@ double run_context_rounded(const struct run_context *w, double relative);
  * Only drift windows (measurements of the consensus distance) that began after the moment
  * `settling` count (run_context_begun()). INFINITY: none of them has given a result yet.
  *
- * The distance is at most the result of the last window, because mixing without local steps only
- * reduces it. In lock step the bound can be reduced further after the first window of the consensus
- * phase: from then on the distance decreases at the same rate as the differences between this peer
- * and its neighbours. The result is twice the distance that this rate predicts, as a margin. */
+ * Mixing without local steps only reduces the distance, so the result of the last window is a
+ * bound. In lock step, after the first window of the consensus phase, the distance decreases at the
+ * same rate as the differences between this peer and its neighbours. If this rate predicts less
+ * than half the result of the window, the bound is twice the prediction: the factor 2 is a margin.
+ * The prediction is not used for models that are stored with 16 bits. */
 double run_context_distance(const struct run_context *w, uint64_t settling);
 
 /* Returns the step counter at which the last drift window (measurement of the consensus distance)
@@ -163,8 +165,8 @@ uint64_t run_context_measured(const struct run_context *w);
 bool run_context_refutes(const struct run_context *w, uint64_t settling, double bound,
                          uint64_t round);
 
-/* Prepares the mixer for the next job of the consensus phase. `apart`: it is known that the
- * consensus distance exceeds the target. */
+/* Prepares the mixer for the next job of the consensus phase. At the first call, stores |x|^2 for
+ * run_context_vanished(). `apart`: the consensus distance is known to exceed the target. */
 void run_context_settle(struct run_context *w, bool apart);
 
 /* Returns whether the model has vanished in the consensus phase: its norm is at most 1/1000 of its

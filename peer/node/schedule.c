@@ -124,11 +124,12 @@ static uint64_t claim(const struct schedule_view *v)
  *
  *   - The edge has both deltas, so the job mixes them, even if the edge is closed.
  *   - The edge is open and lacks this peer's delta, which the job makes. A peer that is draining
- *     makes only deltas that it owes. On an idle edge there is no delta, but the neighbour waits
- *     for this peer's step counter. An idle edge of an excused neighbour does not count.
- *   - Lock step, and the neighbour of the open edge has a higher step counter, so it waits for this
- *     peer.
- *   - The neighbour ended at a step counter that this peer has not passed yet (`ends_later`).
+ *     makes only deltas that it owes. An idle edge gets no delta, but its neighbour waits for this
+ *     peer's step counter, unless the neighbour is excused (schedule_excused()).
+ *   - Lock step, the edge is open, and its neighbour has a higher step counter, so the neighbour
+ *     waits for this peer. Not a reason if this peer is held, or is draining and the edge is idle.
+ *   - The neighbour ended at a step counter that this peer has not passed yet (`ends_later`). Not a
+ *     reason if this peer is draining.
  */
 static bool has_work(const struct schedule_view *v)
 {
@@ -145,9 +146,10 @@ static bool has_work(const struct schedule_view *v)
     return false;
 }
 
-/* Returns the job `act` if it may start now. If the peer must skip rounds, returns the decision to
- * skip. In three other cases the decision is to wait: lock step waits for a neighbour, pace_us have
- * not passed since the last job, or a job without local steps would do nothing. */
+/* Returns the decision to skip rounds if this peer must (claim()). Otherwise returns the job `act`,
+ * or the decision to wait, for one of three reasons: (1) the peer waits for a neighbour (never if
+ * it is held), (2) pace_us have not passed since the last job, (3) a job without local steps would
+ * do nothing. */
 static struct schedule_decision job(const struct schedule_view *v, enum schedule_act act,
                                     int64_t pace_us)
 {
@@ -166,9 +168,8 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
 
 /* ---- the consensus phase ---- */
 
-/* Returns whether an edge was lost at most SCHEDULE_BRIEF_US ago, so that the neighbour will
- * probably return. During this time the neighbour's last announcement of how many hops around it
- * are near the mean still counts. */
+/* Returns whether an edge was lost at most SCHEDULE_BRIEF_US ago. The neighbour will probably
+ * return, so schedule_settled() still uses its last announcement. */
 static bool briefly_lost(const struct schedule_edge *e)
 {
     MARK_IF(e->state == SCHEDULE_EDGE_CLOSED && e->lost_us <= SCHEDULE_BRIEF_US,
@@ -191,8 +192,8 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
 }
 
 /* Returns whether no averaging pass can be exact now, because an edge was lost recently. An inexact
- * pass costs as much as an exact one, namely whole models, so the peer slows down until it is known
- * whether the neighbour is dead. */
+ * pass also sends whole models, so the peer slows down until it is known whether the neighbour is
+ * dead. */
 static bool passes_in_vain(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -202,8 +203,8 @@ static bool passes_in_vain(const struct schedule_view *v)
     return false;
 }
 
-/* The returned number of hops is 0 while a delta is pending that was made before this peer was near
- * the mean (schedule_edge.old), because its exchange may move this peer away from the mean. */
+/* The result is also 0 while a delta is pending that was made before this peer was near the mean
+ * (schedule_edge.old): the exchange of this delta may move this peer away from the mean. */
 uint32_t schedule_settled(const struct schedule_view *v)
 {
     uint32_t least = SCHEDULE_FAR;
@@ -266,8 +267,9 @@ static bool awaits_word(const struct schedule_view *v)
     return false;
 }
 
-/* Returns whether the model may become final: no exchange of this peer is half done. An exchange
- * with a stuck neighbour (its worker hangs) is ignored, because the exchange will not complete. */
+/* Returns whether the model may become final: no exchange of this peer is half done, or complete
+ * and not mixed yet. A half-done exchange is ignored if the edge is not open, or if the neighbour
+ * is stuck (its worker hangs), because the exchange will not complete. */
 static bool drained(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
@@ -284,12 +286,13 @@ static bool drained(const struct schedule_view *v)
  *   - The run diverged, or ended without this peer.
  *   - There was no progress for SCHEDULE_STALL_US, and the peer is not held.
  *   - No neighbour is left to mix with, and the peer is neither held nor stranded.
- *   - All peers are known to be near the mean, and the peer is not held.
+ *   - All peers are known to be near the mean, and the peer is not held and waits for no step
+ *     counter of a neighbour (awaits_word()).
  *   - The run has no consensus phase (--final-drift 0).
  *
  * For the first two reasons the peer ends at once, with `late` set in the decision. For the others
- * it first completes the exchanges that are half done. If these exchanges move it out of the target
- * again, it continues to mix (`resumes`).
+ * it first completes the exchanges that are half done. If these exchanges move its model out of the
+ * target again, it continues to mix (`resumes`) if `may_recover` is true.
  *
  * A held peer is below the quorum and continues to mix at a slow pace. A stranded peer has no
  * neighbour left to mix with and is not known to be within the target. It waits for the finish
@@ -364,8 +367,8 @@ static struct schedule_decision gather(const struct schedule_view *v)
     return d;
 }
 
-/* Training. Below the quorum the peer takes no local steps, because a model that was trained on a
- * small part of the data only would harm the models of the other peers later. */
+/* Training. Below the quorum the peer takes no local steps, because a model that was trained only
+ * on a small part of the data would harm the models of the other peers later. */
 static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)
@@ -383,11 +386,14 @@ static struct schedule_decision train(const struct schedule_view *v)
     return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);
 }
 
-/* Finishing. The peer stays for neighbours that still mix, because they need its last deltas. It
- * also stays for the certificate of the run's success, and until the other members have announced
- * how they ended, because a member that has restarted needs a model. All three waits are limited:
- * the wait for the certificate in certificate_awaited(), the others to SCHEDULE_STALL_US after the
- * last job. */
+/* Finishing. The peer waits for three things:
+ *
+ *   - Neighbours that still mix, because they need its last deltas.
+ *   - The announcements of how the other members ended (`ends_pending`), because a member that has
+ *     restarted needs a model.
+ *   - The certificate of the run's success. certificate_awaited() limits this wait.
+ *
+ * The first two waits end SCHEDULE_STALL_US after the last job. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     MARK_IF(v->ends_pending, "schedule: waits for how the others ended");

@@ -16,27 +16,27 @@
  *   FINISHING  neighbours may still need the last deltas of this peer
  *       |
  *       |      no edge is open any more and all live members have ended, or SCHEDULE_STALL_US is
- *       v      over
+ *       v      over; the certificate is there, or the wait for it is over
  *   LEFT
  *
  * Near the mean: the distance of a peer's model to the mean of all models is known to be under
  * --final-drift.
  *
  * Step counter: the number of rounds of training plus the number of rounds of the consensus phase.
- * In lock step (--policy sync) peers compare step counters. The size of a neighbour's lag decides
- * which end corrects it:
+ * In lock step (--policy sync) peers compare step counters. The lag of a neighbour decides whether
+ * this peer waits for it:
  *
  *   - The neighbour is not behind: this peer continues.
  *   - The neighbour is behind by 1 to LEAD rounds: this peer waits. The neighbour is slower, or was
  *     absent for a moment.
  *   - The neighbour is behind by more than LEAD rounds: this peer continues. The neighbour was
- *     absent for long, and will skip to this peer's step counter. If most members are that far
- *     behind, this peer was alone, and waits instead (round_quorum.c).
+ *     absent for long, and will skip to this peer's step counter. Exception: if most members are
+ *     that far behind, this peer has trained alone, and waits for them (round_quorum.c).
  *
  * LEAD (schedule_lead()) is more than lock step itself allows between two peers of the graph.
- * Therefore no peer skips rounds that it could have done. A peer that skips to a step counter
- * counts the rounds that it skips. The peer with the least step counter never waits for a lag, so
- * waiting never forms a cycle.
+ * Therefore no peer skips rounds that it could have done. Skipped rounds are part of the step
+ * counter. No neighbour of the peer with the least step counter is behind it, so waiting never
+ * forms a cycle.
  *
  * Sometimes there is no neighbour for which a peer must wait: no edge is open, or the neighbours
  * that are behind come and go. The peer then keeps the pace of its earlier rounds with the others.
@@ -108,9 +108,8 @@ struct schedule_edge
      * exact. */
     bool missing;
     /* True: the graph changes by round, and the neighbour ended at a step counter that this peer
-     * has not passed yet. Until this peer has passed it, the neighbour's last announcement counts
-     * (`settled`, the hops within which all peers are near the mean). The time at which this peer
-     * hears of the end then does not influence the result. */
+     * has not passed yet. Until then schedule_settled() uses the neighbour's last announcement
+     * (`settled`), so the time at which this peer hears of the end does not change the result. */
     bool ends_later;
     bool gathers; /* True: the neighbour is still joining. */
     /* True: flap damping is active. The neighbour comes and goes too often, so no peer waits for
@@ -123,8 +122,8 @@ struct schedule_edge
      * peer does not wait for the neighbour. */
     int64_t mute_us;
     uint64_t beat; /* Step counter of the neighbour, by the latest message that contains it. */
-    /* Number of hops around the neighbour within which, as it announced, all peers are under
-     * --final-drift. 0: the neighbour itself is not under it. */
+    /* Number of hops around the neighbour within which all peers are under --final-drift, by the
+     * neighbour's last announcement. 0: the neighbour is not known to be under --final-drift. */
     uint32_t settled;
 };
 
@@ -175,7 +174,7 @@ struct schedule_view
     bool held;
 
     /* The following fields are used in the consensus phase and at the end of the run. */
-    bool trained; /* True: all live members have finished training. */
+    bool trained; /* True: lock step, or all live members have finished training. */
     /* Upper bound on the distance of this peer's model to the mean, relative to the length of the
      * model. INFINITY: not known. */
     double distance;
@@ -185,7 +184,7 @@ struct schedule_view
     /* True: this peer is about to end the consensus phase. It makes no new deltas, and completes
      * exchanges that are half done. */
     bool draining;
-    /* True: the losses grow without bound, or the distances between models do, so more gossip is
+    /* True: the losses or the distances between models grow without bound, so more gossip is
      * useless. */
     bool diverged;
     bool away; /* True: as far as this peer knows, the run ended without it. */
@@ -240,13 +239,13 @@ struct schedule_decision
 struct schedule_decision schedule_next(const struct schedule_view *v);
 
 /* Returns the number of hops around this peer within which all peers are known to be under
- * --final-drift: 1 plus the least number that a neighbour announced. 0: this peer is not under it,
- * or an edge is missing. A result above this peer's eccentricity covers all peers. */
+ * --final-drift: 1 plus the least number that a neighbour announced. 0: this peer is not known to
+ * be under --final-drift, an edge is missing, or members still train. A result above this peer's
+ * eccentricity covers all peers. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Considers the neighbours whose edges are open or done. Returns whether the last announcement of at
- * least half of these neighbours says that the neighbour is under --final-drift. True if there is no
- * such neighbour. */
+/* Returns whether at least half of the neighbours with an open or done edge have last announced
+ * that they are under --final-drift. True if no edge is open or done. */
 bool schedule_confirmed(const struct schedule_view *v);
 
 /* Returns whether a neighbour is stuck: its worker has run one job for longer than limit_us, or the
@@ -269,8 +268,8 @@ bool schedule_in_step(const struct schedule_view *v);
 uint64_t schedule_lead(const struct schedule_view *v);
 
 enum {
-    /* More hops than between any two peers of any graph. schedule_settled() returns SCHEDULE_FAR +
-     * 1 if no neighbour limits its result. */
+    /* Number of hops above the distance of any two peers in any graph. schedule_settled() returns
+     * SCHEDULE_FAR + 1 if no neighbour limits its result. */
     SCHEDULE_FAR = 1 << 30
 };
 

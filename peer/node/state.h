@@ -67,7 +67,8 @@ struct node
     /* True: other peers have begun the run, and at least one other member is alive. */
     bool others_began;
     bool stopping; /* True: the user or the training program has asked for the end of this peer. */
-    /* Totals of bytes and refused connections, as the driver last reported (struct node_event). */
+    /* Totals in the last report of the driver (struct node_event): bytes at the sockets, and
+     * refused connections. */
     uint64_t bytes_sent, bytes_received, n_strangers;
     uint64_t clock_ms; /* Wall clock in milliseconds since 1970, for STATUS only. 0: unknown. */
 };

@@ -100,8 +100,8 @@ struct allreduce
      * attempt of that round. */
     uint64_t later_round;
     uint32_t later_attempt;
-    /* Last time at which a step was completed or all members were asked (AGAIN), in
-     * microseconds. */
+    /* Last time at which an attempt began or started to send, a step was completed, or all members
+     * were asked (AGAIN), in microseconds. */
     int64_t progress_us;
     struct allreduce_step *steps; /* Received STEP messages that are not used yet. */
     float *stage;                 /* Sum of the current attempt: n_floats values. */
@@ -226,9 +226,9 @@ static void again(struct allreduce *c)
     tell_attempt(c);
 }
 
-/* A peer that joins or resumes in the middle of the run has no result of the round before. Members
- * in earlier rounds may wait for that result, and possibly no other member has it, so this peer's
- * model takes its place. */
+/* Begins the first attempt at `round`. A peer that joins or resumes in the middle of the run has no
+ * result of the previous round. Members in earlier rounds may wait for that result, and possibly no
+ * member has it, so this peer offers its own model as the result. */
 static void begin(struct allreduce *c, uint64_t round)
 {
     assert(round > c->round);
@@ -270,8 +270,8 @@ static void take_stage(struct allreduce *c)
     finish(c);
 }
 
-/* Assigns ranks to the current members. Returns false if this peer has no session with one of
- * them. */
+/* Assigns ranks to the current members. Returns whether this peer has a session with each of the
+ * others. */
 static bool find_ranks(struct allreduce *c)
 {
     size_t self, n = members_vertices(c->base->env->members, c->base->env->vertices, &self);
@@ -353,8 +353,8 @@ static void send_step(struct allreduce *c, const struct collective_op *op, size_
     c->state = ATTEMPT_RECEIVES;
 }
 
-/* Returns whether the STEP messages of all ranks for the current step have arrived. A STEP of a
- * wrong size is a protocol violation. */
+/* Returns whether all STEP messages that this peer needs for the current step have arrived. A STEP
+ * of a wrong size is a protocol violation. */
 static bool has_come(struct allreduce *c, const struct collective_op *op, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -369,8 +369,7 @@ static bool has_come(struct allreduce *c, const struct collective_op *op, size_t
             continue;
         const struct link *l = round_protocol_link(c->base, c->at[op[i].peer].id);
         drop_step(at);
-        /* A STEP of a wrong size is a protocol violation. It ends the session, and therefore this
-         * attempt. */
+        /* The violation ends the session, and therefore this attempt. */
         if (l != NULL)
             sessions_violation(c->base->sessions, l,
                                "ROUND_PROTOCOL with a wrong size for its step");
@@ -480,9 +479,9 @@ static bool has_room(const struct allreduce *c, const uint8_t *id, size_t n)
     return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * mixing_of(c)->n_floats;
 }
 
-/* Drops the stored STEPs of the attempts at this round that the sender has given up. Otherwise a
- * peer that has not reached the round would store the STEPs of all attempts. When they exceed the
- * limit, the next STEP would count as a violation of the sender. */
+/* Drops the stored STEPs of attempts that sender `id` has given up: those before m->attempt at
+ * round m->round. If they were kept, a peer that has not reached the round would store the STEPs of
+ * all attempts, until a STEP exceeds the limit and counts as a violation of the sender. */
 static void drop_given_up(struct allreduce *c, const uint8_t *id,
                           const struct wire_round_protocol *m)
 {
@@ -570,9 +569,9 @@ static const char *hear_attempt(struct allreduce *c, const struct link *l,
     return NULL;
 }
 
-/* Handles HAVE, which says that the sender has a result. This peer requests the result (WANT),
- * unless its own attempt at the all-reduce will compute the same result. A stuck attempt will not,
- * for example because an earlier process of this peer took part in it. */
+/* Handles HAVE, which says that the sender has a result. Requests the result (WANT), unless this
+ * peer's own attempt will compute the same result. A stuck attempt will not, for example because an
+ * earlier process of this peer took part in it. */
 static void hear_have(struct allreduce *c, const struct link *l,
                       const struct wire_round_protocol *m)
 {

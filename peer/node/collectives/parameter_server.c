@@ -33,7 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Value of `told`: this worker has not reported its round on any session. */
+/* Value of `told`: this worker has not reported its round, or must report it again. */
 #define NO_LINK UINT32_MAX
 
 enum server_state {
@@ -60,7 +60,7 @@ struct parameter_server
     size_t n_push;   /* Length of the last update in bytes. 0: this worker has none. */
     /* True: the server has asked for this worker's round (ROLL), and no report was sent since. */
     bool rolled;
-    /* Last time at which this worker prepared to report its round after a ROLL, in microseconds. */
+    /* Last time at which a ROLL made this worker report its round again, in microseconds. */
     int64_t rolled_us;
 
     /* ---- as the server ---- */
@@ -111,8 +111,8 @@ static void parameter_server_check(const struct parameter_server *s)
     assert(s->n_missing <= CENTRE_COUNTED_MAX);
 }
 
-/* Also sets the result to the model with which the local steps start. The call is made before the
- * first job, so no job can write this model during the call. */
+/* Allocates the buffer of the update, and sets the result to the model with which the local steps
+ * start. No job writes this model at the same time, because the first job has not begun. */
 static size_t parameter_server_open(void *self)
 {
     struct parameter_server *s = self;
@@ -222,8 +222,9 @@ static int open_answers(const struct parameter_server *s, struct compress **code
     return strcmp(spec, "none") != 0 ? compress_open(codec, spec, t->segments, n) : 0;
 }
 
-/* Starts the server. Its first model is the last answer that this peer's worker received from a
- * server, or a model that this peer fetched from a neighbour. */
+/* Starts the server. Its first model is the model that this peer has fetched from a member, if
+ * there is one, else the last answer that this peer's worker received from a server. Returns false
+ * if memory is exhausted. */
 static bool begin_serving(struct parameter_server *s)
 {
     assert(s->state == SERVER_NOT && s->coded == NULL);
@@ -278,8 +279,8 @@ static const struct record *at_vertex(const struct parameter_server *s, size_t i
     return members_at(s->base->env->members, s->base->env->vertices[i])->record;
 }
 
-/* Asks worker w to report its round (ROLL), at most once per session. Does so only if this peer has
- * been the server for ROUND_PROTOCOL_REPORTS_US, and w has not reported in this time. */
+/* Asks worker w to report its round (ROLL), at most once per session. Does nothing if w is NULL or
+ * has reported, or if this peer became the server less than ROUND_PROTOCOL_REPORTS_US ago. */
 static void ask_worker(struct parameter_server *s, struct centre_worker *w)
 {
     const struct link *l = w != NULL && !w->spoke ? round_protocol_link(s->base, w->id) : NULL;
@@ -291,8 +292,9 @@ static void ask_worker(struct parameter_server *s, struct centre_worker *w)
                         NULL);
 }
 
-/* Counts the workers for which the server waits: live members that have not finished. Members
- * without a session for more than SCHEDULE_LOST_US are left out. */
+/* Makes the list of workers for which the server waits, and asks silent ones for their round: this
+ * peer, and each other vertex whose member has not finished. Members without a session for more
+ * than SCHEDULE_LOST_US are left out. */
 static void count_workers(struct parameter_server *s)
 {
     size_t self, n = members_vertices(s->base->env->members, s->base->env->vertices, &self);
@@ -309,9 +311,9 @@ static void count_workers(struct parameter_server *s)
     }
 }
 
-/* Returns whether the server can start: all workers for which it waits have reported (HERE), and no
- * worker has a later model than the server. If a worker has a later model, requests that model
- * (WANT). */
+/* Returns whether the server can start: all workers for which it waits have reported (HERE), and
+ * none of them has a later model than the server. Requests the latest model (WANT) if a worker has
+ * a later one. */
 static bool is_ready(struct parameter_server *s)
 {
     struct centre *c = &s->centre;
@@ -501,9 +503,9 @@ static const char *hear_answer(struct parameter_server *s, const struct link *l,
     return "ROUND_PROTOCOL with an answer that is not a model";
 }
 
-/* Called at the server: handles the RESULT of a worker that has a later answer than the server. The
- * server continues with the worker's model. With --policy sync, this peer's own worker takes the
- * model, too. */
+/* Handles the RESULT of a worker that has a later model than the server: the server continues with
+ * this model. With --policy sync, this peer's own worker takes the model, too. Returns NULL, or the
+ * protocol violation in words. */
 static const char *take_over(struct parameter_server *s, const struct wire_round_protocol *m)
 {
     struct round_protocol *p = s->base;

@@ -21,11 +21,11 @@ struct round_protocol_kind
     size_t max_packets;
     /* Allocates and returns the state of a protocol of this kind. NULL: memory is exhausted. */
     void *(*begin)(struct round_protocol *p);
-    /* Called before the first look() of the run, when p->result is allocated. Allocates the
-     * vectors of the protocol. Returns the size of the largest packet in bytes. 0: memory is
-     * exhausted. */
+    /* Allocates the vectors of the protocol. Returns the size of the largest packet in bytes. 0:
+     * memory is exhausted. Called after p->result was allocated, before the first look() of the
+     * run. */
     size_t (*open)(void *self);
-    /* Frees the state of the protocol. open() may not have been called, or may have failed. */
+    /* Frees the state of the protocol, even if open() was never called or has failed. */
     void (*end)(void *self);
     /* Implements round_protocol_look(). */
     void (*look)(void *self, uint64_t round, bool idle);
@@ -51,7 +51,7 @@ struct round_protocol
     float *result;
     uint64_t result_round; /* Round of the last result. 0: there is no result. */
     uint64_t n_alone;      /* Number of rounds in which this peer kept its own model. */
-    /* Time since which a needed session is missing, in microseconds. 0: all are there. */
+    /* Time since which a needed session is missing, in microseconds. 0: none is missing. */
     int64_t missing_us;
     /* Last time at which another member's result was requested (WANT), in microseconds. 0: no
      * request is pending. */
@@ -68,7 +68,7 @@ struct round_protocol
 size_t round_protocol_model_bytes(const struct round_protocol *p);
 /* Returns whether the n_floats values are a valid model. */
 bool round_protocol_is_model(const struct round_protocol *p, const float *v);
-/* Ends the node, because there is no memory. */
+/* Ends the node with an error that says that memory is exhausted. */
 void round_protocol_no_memory(struct round_protocol *p);
 
 /* ---- results ---- */
@@ -76,8 +76,8 @@ void round_protocol_no_memory(struct round_protocol *p);
 /* Passes `result`, the model of `round`, to the next job. `view`: hash of the members whose models
  * it combines. */
 void round_protocol_finish(struct round_protocol *p, uint64_t round, uint64_t view);
-/* Sets `result` to this peer's own model, because there is no model of all members. The caller
- * prints a warning and calls round_protocol_finish(). */
+/* Sets `result` to this peer's own model, in a round in which the models of the members cannot be
+ * combined. The caller prints a warning and calls round_protocol_finish(). */
 void round_protocol_keep_own(struct round_protocol *p);
 /* Records whether a needed session is missing now. Returns whether it has been missing for more
  * than SCHEDULE_LOST_US. */
@@ -107,8 +107,8 @@ void round_protocol_send_result(struct round_protocol *p, const struct link *l,
  * ROUND_PROTOCOL_REQUEST_US, so requests at a fixed interval would fill the send queues with models
  * that come too late. */
 void round_protocol_want(struct round_protocol *p, const struct link *l, uint64_t round);
-/* Returns whether a request (WANT) is pending. If so, a RESULT of any member is used, because a
- * member may answer after another one was asked. */
+/* Returns whether a request (WANT) is pending. If so, a RESULT is used whichever member sends it: a
+ * member may answer only after this peer has asked another one. */
 bool round_protocol_wanted(const struct round_protocol *p);
 
 /* Returns the server that this peer runs, for tests. NULL: this peer is not the server. */

@@ -30,8 +30,8 @@ struct quorum
     bool begun; /* True: training has begun. */
     bool fixed; /* True: an initial member that leaves stays a voter (--min-peers above 1). */
     uint64_t followed; /* Version of the member table at the last quorum_follow(). */
-    /* State and counts for quorum_status(), except n_initial, which is unused here: the number of
-     * initial members is quorum.n. */
+    /* State and counts for quorum_status(). n_initial is unused here: quorum_status() sets it to
+     * quorum.n. */
     struct quorum_status now;
     /* Versions of the member table (members_changes(), members_view()) and state of the quorum at
      * the last count of the members. */
@@ -113,9 +113,9 @@ bool quorum_replaced(const struct members *all, const struct member *m)
 }
 
 /* Counts the present members, this peer included. In the state THERE (enough members) a single
- * suspect counts as present, because most suspects are heard again within seconds. Two suspects at
- * once do not count, because the network has probably failed. In the other states a suspect never
- * counts. */
+ * suspect counts as present, because most suspects are heard again within seconds. Two or more
+ * suspects do not count, because the network has probably failed. In the other states a suspect
+ * never counts. */
 static uint32_t count_live(const struct quorum *q, const struct members *m)
 {
     uint32_t n_live = 0, n_suspects = 0;
@@ -225,10 +225,10 @@ const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
 
 /* ---- the voters ---- */
 
-/* Returns whether a present member with the name of initial member k, which is absent, votes
- * instead of k. If k has left, no other member votes instead of it: the number of voters would
- * otherwise depend on which members are present, and two parts of a split network could each have a
- * quorum. O(members). */
+/* Returns whether a present member votes instead of initial member k: it has k's name, and k is
+ * absent but has not left. No member votes instead of a member that has left: the number of voters
+ * would then depend on which members are present, and two parts of a split network could each have
+ * a quorum. O(members). */
 static bool is_taken_over(const struct quorum_member *k, const struct members *m)
 {
     const struct member *old = members_find(m, k->id);
@@ -261,7 +261,8 @@ static bool stays(const struct member *e)
     return e->counts && !e->refused && e->record->state != RECORD_LEFT;
 }
 
-/* Does what quorum_voters() does, but returns 0 if no initial member is left. */
+/* Like quorum_voters(), but counts only initial members, and members that have taken over the name
+ * of one. */
 static uint32_t initial_voters(const struct quorum *q, const struct members *m, bool *voter)
 {
     uint32_t n = 0;
@@ -302,8 +303,8 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
 
 /* ---- the state ---- */
 
-/* Counting costs O(members), so it is repeated only after a change of the member table or of the
- * quorum's state. */
+/* Counts the voters and the present members. Counting may cost O(members^2), so it is repeated only
+ * after a change of the member table or of the quorum's state. */
 static void count(struct quorum *q, const struct members *m)
 {
     uint64_t changes = members_changes(m), view = members_view(m);
@@ -319,8 +320,8 @@ static void count(struct quorum *q, const struct members *m)
 
 /* Sets the time at which the current state began. If the state was THERE (enough members) for less
  * than QUORUM_STABLE_US between two periods in the state HELD (too few), both periods count for
- * --quorum-timeout. Otherwise a member that returns briefly again and again could stop the training
- * of all others without a time limit. */
+ * --quorum-timeout. Without this rule, a member that returns briefly again and again could stop the
+ * training of all others without a time limit. */
 static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
 {
     bool moment = before == QUORUM_THERE && now_us - q->now.since_us < QUORUM_STABLE_US;

@@ -1,14 +1,13 @@
 /* peer/node/membership/quorum.h -- lists the voters of a run, decides whether enough members are
  * present, and counts the other members.
  *
- * A peer becomes an *initial member* in three cases: (1) The peer waits for the start of the run,
- * --min-peers members are present, and no member is known to have begun. (2) The peer begins while
- * the run is in its first rounds (at most the hops to the farthest member, plus 2). (3) The peer
- * joins before the end of training, and --min-peers is 1: the user has not said how many peers
- * there are. A peer begins to train when it knows --min-peers initial members, or when a member has
- * begun. The signed record of an initial member (struct record) marks the member as one. After
- * a restart the new process of the member learns this from its checkpoint or from other members.
- * All peers, including those that joined later, thus count the same voters:
+ * A peer becomes an *initial member* in two cases: (1) The peer waits for the start of the run,
+ * --min-peers members are present, and no member is known to have begun. (2) The peer joins before
+ * the end of training, and --min-peers is 1: the user has not said how many peers there are. A peer
+ * begins to train when it knows --min-peers initial members, or when a member has begun. The signed
+ * record of an initial member (struct record) marks the member as one. After a restart, the new
+ * process of an initial member learns from its checkpoint or from other members that it is one. All
+ * peers, including those that joined later, thus count the same voters:
  *
  *   initial member                                   --min-peers above 1     --min-peers 1
  *   present, or dead                                 voter                   voter
@@ -19,11 +18,12 @@
  * These rules also apply to an initial member that the member table has dropped. With --min-peers
  * above 1, the group of voters is fixed: an initial member that left may come back and vote in one
  * part of a split network, while the members of the other part still believe that it is gone. With
- * --min-peers 1, members may come and go, so a member that leaves must not count as missing. In both
- * cases a new member with the name of a member that left is no voter.
+ * --min-peers 1, members may come and go, so a member that leaves must not count as missing. In
+ * both cases a new member with the name of a member that left is no voter.
  *
- * If no voter remains, all members that have not left are voters. A Byzantine member may claim to
- * be an initial member, and then counts as one.
+ * If no voter remains, all accepted members are voters, except those that have left, that the
+ * allow-list no longer admits, or that quorum_replaced() finds replaced. A Byzantine member may
+ * claim to be an initial member, and then counts as one.
  *
  * The quorum is a share (--quorum) of the voters. Below the quorum the peer stops its local steps:
  * if one of eight peers trained alone on an eighth of the data, its model would harm the models of
@@ -65,8 +65,8 @@ struct quorum_status
 {
     enum quorum_state state;
     /* Node time at which the state began, in microseconds. If the state was THERE (enough members)
-     * only briefly between two periods of HELD (too few), the length of the first period is
-     * subtracted. Both periods thus count for --quorum-timeout. */
+     * only briefly between two periods of HELD (too few), the length of the first HELD period is
+     * subtracted, so that --quorum-timeout includes both periods. */
     int64_t since_us;
     uint32_t n_initial; /* Number of initial members that this peer knows. */
     uint32_t n_members; /* Number of voters. The quorum is a share of this number. */
@@ -78,7 +78,8 @@ struct quorum_status
 struct quorum *quorum_open(void);
 /* Frees *q. NULL is allowed. */
 void quorum_close(struct quorum *q);
-/* Called once, when this peer begins to train. */
+/* Makes quorum_look() evaluate the quorum from now on. Called once, when this peer begins to
+ * train. */
 void quorum_begin(struct quorum *q, int64_t now_us);
 
 /* Updates the list of initial members, and which of them have left. min_peers: --min-peers of the
@@ -99,16 +100,16 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
 uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *voter);
 
 /* Returns whether a voter is left that is an initial member, or has taken over the name of one. If
- * not, all members are voters. O(members^2) in the worst case. */
+ * not, other members vote (see the top of this file). O(members^2) in the worst case. */
 bool quorum_has_initial(const struct quorum *q, const struct members *m);
 
 /* Returns the smallest identity among the initial members that have not lost their vote. NULL: none
  * is left. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
-/* Returns whether `m` is absent, and a present member has its name. A machine that lost its key
- * returns as a new member with its old name. The old member must then not count as dead.
- * O(members). */
+/* Returns whether `m` is replaced: `m` is absent, and a present member has its name. A machine that
+ * lost its key returns as a new member with its old name, and the old member must then not count as
+ * dead. O(members). */
 bool quorum_replaced(const struct members *all, const struct member *m);
 
 /* Returns how many members must be present: `share` of n_members, rounded up, and at least 1. */
@@ -135,9 +136,9 @@ bool member_counts_some(const struct env *v, enum record_state state);
 /* Returns whether another member has ended its run, with or without a stored model. In a run that
  * ends with a certificate, a dead member does not count. */
 bool member_counts_ended(const struct env *v);
-/* Returns whether another member is alive, has not ended its run, and has a worker that is not
- * stalled. This member will report the end of its run or die. If the member has restarted, it needs
- * a model from another member. */
+/* Returns whether another member is alive, has not ended its run, and has no stalled worker. A
+ * finished peer may wait for this member: the member will report the end of its run or die, and
+ * needs a model if it has restarted. */
 bool member_counts_end(const struct env *v);
 /* Returns whether another member is alive or suspect, and has not ended its run. */
 bool member_counts_there(const struct env *v);
