@@ -35,8 +35,8 @@ enum { ATTEMPT_SHIFT = 32 };
 
 /* Flags of a member in the list of members of a REPORT or an ACCEPTED message. */
 enum {
-    FLAG_WITHIN = 1,
-    FLAG_VOTES = 2,
+    FLAG_WITHIN = 1,  /* REPORT only: the member reports its model as within the target. */
+    FLAG_VOTES = 2,   /* The member has promised the ballot (ACCEPTED: accepted the proposal). */
     FLAG_OVERDUE = 4, /* The member still mixes, but should have ended (add_mixing()). */
     FLAG_ABSENT = 8,  /* The member has not answered the ASK or PROPOSE. This flag is never sent. */
     FLAG_STORES = 16  /* The member no longer mixes, but its model is not stored and frozen yet. */
@@ -59,10 +59,10 @@ struct wave
     /* Highest ballot that was promised, and highest ballot whose proposal was accepted, by this
      * peer or by peers whose answers to the wave have arrived. */
     struct wire_ballot promised, accepted;
-    bool partial;
+    bool partial;                /* True: some answers are missing in the sums of this struct. */
     struct finish_voters voters; /* The longest list of voters among the answers to the wave. */
-    uint32_t n_mixing;
-    struct finish_evidence evidence;
+    uint32_t n_mixing; /* Number of members that still mix, by their answers to the ASK. */
+    struct finish_evidence evidence; /* ASK: sum of the evidence in the answers. */
     /* Length of `members`, the list of the members that answered the wave, in bytes. */
     size_t n_members;
     uint8_t members[WIRE_FINISH_MEMBERS_MAX];
@@ -76,7 +76,7 @@ struct wave
 struct acceptor
 {
     /* The highest ballot that this peer has promised, and the ballot of the proposal that it
-     * accepted last. */
+     * accepted last. Number 0: there was none. */
     struct wire_ballot promised, accepted;
     /* reported_hash: hash of the model in the last report by any process of this peer. 0: there was
      * no report. reported_earlier: `earlier` (struct finish) of the process that made this report:
@@ -94,15 +94,15 @@ struct finish
     struct finish_view view;
     /* Number of the current attempt to end the run. All earlier attempts were aborted. */
     uint32_t attempt;
-    bool frozen;
+    bool frozen;       /* True: this peer's model is final and stored in the current attempt. */
     int64_t frozen_us; /* Node time at which this peer's model was frozen (finish_freeze()). */
-    /* Evidence of this peer's model. own.n is 0: the distance of the model is not within the
+    /* Evidence of this peer's model. own.n is 0: the model is not frozen, or not within the
      * target. */
     struct finish_evidence own;
 
     struct acceptor acceptor;
     /* Highest ballot in which an earlier process of this peer may have reported another model. A
-     * proposal of this or a lower ballot may be about that model. Number 0: there was no such
+     * proposal of this ballot or a lower one may be about that model. Number 0: there was no such
      * process. */
     struct wire_ballot earlier;
     struct finish_proposal certificate; /* certificate.n is 0: it is not decided. */
@@ -114,8 +114,8 @@ struct finish
     uint64_t ballots; /* Number of ballots that this peer has coordinated. */
     int64_t next_us;  /* Earliest node time at which this peer begins a ballot. */
     struct wave wave;
-    /* Number of rounds of this peer's consensus phase when the first ASK of this attempt reached it
-     * while it mixed. NOT_ASKED: no such ASK has arrived. */
+    /* Rounds of the consensus phase that this peer had done when the first ASK of this attempt
+     * arrived while the peer mixed (finish_view.mixes). NOT_ASKED: there was no such ASK. */
     uint64_t asked_rounds;
 
     /* Voters that this peer counts, at the last call of owner.voters(). */
@@ -464,7 +464,7 @@ static bool add_self(struct finish *f, const struct wire_finish *m)
     if (!f->mute && compare_ballots(&w->ballot, &f->acceptor.promised) >= 0) {
         const struct acceptor before = f->acceptor;
         f->acceptor.promised = w->ballot;
-        /* The accepted proposal is from an aborted attempt, so it does not count. */
+        /* The last accepted proposal is of an aborted attempt, so it does not count any more. */
         if (attempt_of(&f->acceptor.accepted) != f->attempt) {
             f->acceptor.accepted = (struct wire_ballot){.number = 0};
             f->acceptor.n_proposal = 0;
@@ -493,7 +493,8 @@ static bool add_self(struct finish *f, const struct wire_finish *m)
     }
     if (!w->proposes)
         flags |= add_mixing(f) | (f->frozen || f->view.mixes ? 0 : FLAG_STORES);
-    /* If the promise could not be stored, this peer must not report the proposal as accepted. */
+    /* A peer that has not promised the ballot reports no accepted proposal. Its last one may be of
+     * an aborted attempt, and other peers would reject the answer. */
     if (!w->proposes && votes) {
         w->accepted = f->acceptor.accepted;
         w->n_proposal = f->acceptor.n_proposal;
@@ -513,10 +514,10 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the list of voters that applies to the wave: the longest one of this peer and of the peers
- * whose answers have arrived. A process that has just joined may not know the initial members that
- * are gone, and which members have taken over their names. Lists without initial members apply only
- * if no peer knows an initial member. */
+/* Returns the list of voters that applies to the wave: the longest one among the list of this peer
+ * and those in the answers that have arrived. The list of a process that has just joined may lack
+ * initial members that are gone, and members that vote instead of them. Lists without initial
+ * members apply only if no peer knows an initial member. */
 static const struct finish_voters *voters_of(struct finish *f)
 {
     struct finish_voters *own = &f->own_voters;
@@ -631,7 +632,7 @@ static void begin_wave(struct finish *f, const struct wire_finish *m, const uint
 }
 
 /* Removes `link` from the links that have not answered the wave (ASK or PROPOSE). Returns false if
- * it is not one of them. */
+ * the link is not one of them. */
 static bool take_pending(struct wave *w, uint32_t link)
 {
     for (size_t i = 0; i < w->n_pending; i++)
@@ -658,7 +659,7 @@ static struct finish_evidence reported_evidence(const struct wire_finish *m)
 }
 
 /* Returns whether the fields of a REPORT agree with each other. n_proposed: number of members of
- * its accepted proposal. */
+ * the accepted proposal in the REPORT. */
 static bool valid_report(const struct wire_finish *m, uint32_t n_proposed)
 {
     bool sketch = m->mean.n == (size_t)4 * SKETCH_K;
@@ -947,7 +948,8 @@ static bool awaits_members(const struct finish *f, const struct finish_proposal 
                || (lacks && waited_us <= FINISH_ANSWERS_US));
 }
 
-/* Called at the coordinator when all answers to an ASK have arrived. */
+/* Called at the coordinator when all answers to an ASK have arrived. Proposes what the answers
+ * allow by the table in README.md. If they allow nothing, the ballot ends without a proposal. */
 static void end_ask(struct finish *f)
 {
     struct wave *w = &f->wave;
@@ -1008,9 +1010,10 @@ static int64_t wave_limit_us(const struct finish *f)
     return FINISH_WAVE_US << (f->ballots < 4 ? f->ballots : 4);
 }
 
-/* Returns the node time at which this peer may coordinate a ballot. While members still mix, a
- * ballot can only abort the attempt, so the ballot may begin after FINISH_MIXING_US. The last
- * attempt cannot be aborted, so its coordinator waits for these members for patience_us. */
+/* Returns the earliest node time at which this peer may coordinate a ballot. While members still
+ * mix, the only possible new proposal is an abort, and the earliest time is FINISH_MIXING_US after
+ * the freeze of this peer's model. The last attempt cannot be aborted, so this time is then
+ * patience_us after the freeze. */
 static int64_t due_us(const struct finish *f)
 {
     int64_t patience_us = f->view.patience_us;

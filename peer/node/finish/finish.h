@@ -26,7 +26,7 @@ enum finish_status {
     FINISH_MIXING,  /* The member is alive and has not ended its run. */
     FINISH_STALLED, /* The member is alive and its worker hangs. */
     FINISH_FAILED,  /* The member ended its run, but could not store its model. */
-    FINISH_DEAD,
+    FINISH_DEAD,    /* The member is dead or cut off. The distance of its model is not known. */
     FINISH_STATUSES
 };
 
@@ -39,7 +39,8 @@ struct finish_member
 /* The voters that one peer counts. */
 struct finish_voters
 {
-    bool initial; /* False: no initial member is left, so all members are voters. */
+    /* False: no initial member is left, so all members that have not left are voters. */
+    bool initial;
     uint32_t
         n_all;  /* Number of voters, including those that the peer's member table has dropped. */
     uint32_t n; /* Number of voters in `key`. */
@@ -121,8 +122,8 @@ struct finish_view
     /* Number of other members that are alive, have ended their run, and have a smaller identity
      * than this peer. The coordinator is the peer with rank 0. */
     uint32_t rank;
-    /* Number of other members that are alive and have not ended their run. The coordinator waits
-     * for them. */
+    /* Number of other members that are alive or suspect, have not ended their run and are not
+     * stalled. The coordinator waits for them. */
     uint32_t n_unfinished;
     /* True: the consensus phase of this peer is not over, and its worker does not hang. False if
      * the peer only evaluates or stores its final model. */
@@ -132,8 +133,8 @@ struct finish_view
     /* In a run without faults: largest number of rounds that this peer mixes after another peer has
      * frozen its model (made it final and stored it). */
     uint64_t max_rounds;
-    /* Longest time for which the coordinator waits for members that are alive and have not ended
-     * their run, in microseconds. The time begins when the coordinator's own model is frozen. */
+    /* Longest time for which the coordinator waits for the n_unfinished members, in microseconds.
+     * The time begins when the coordinator's own model is frozen. */
     int64_t patience_us;
     /* Largest consensus distance of a certificate, relative to the norm of the mean model. If the
      * distance of the frozen models is larger, the coordinator proposes to abort the attempt. */
@@ -164,8 +165,8 @@ void finish_close(struct finish *f);
 
 /* Records that this peer's model is frozen, that is, final and stored. `evidence`: evidence of the
  * model if its distance is within the target (FINISH_WITHIN), else NULL (FINISH_OUTSIDE). Called at
- * most once in each attempt, and again for each model that replaces one that the certificate does
- * not cover. */
+ * most once in each attempt. Once the certificate is decided, called again for each new model that
+ * replaces a model that the certificate does not cover. */
 void finish_freeze(struct finish *f, const struct finish_evidence *evidence, int64_t now_us);
 /* Stores a copy of *v, the state of the node, for all later calls. Coordinates a ballot if this is
  * due. Returns the node time at which finish_update() must be called again. INT64_MAX: not before

@@ -69,8 +69,8 @@ static bool slowest(const struct bandwidth_estimate *g, const struct edges *es, 
 
 /* Returns whether the lower bound of the codec level (the floor) must be updated now. If so, sets
  * *s_per_byte (seconds per byte) and *rtt_s (round-trip time in seconds). With --bandwidth auto
- * they are the largest values of all open edges. With --bandwidth RATE the open edges share the
- * rate, and *rtt_s is 0. */
+ * both are the largest values of all open edges. With --bandwidth RATE each open edge gets an equal
+ * share of the rate, and *rtt_s is 0. */
 static bool due(const struct bandwidth_estimate *g, const struct edges *es, double *s_per_byte,
                 double *rtt_s)
 {

@@ -16,10 +16,11 @@ enum {
     /* With fewer samples than this, an accuracy may equal the share of the most frequent label by
      * chance. */
     TESTED = 100,
-    STREAK = 10 /* In long runs, this number of far too high losses in a row proves divergence. */
+    STREAK = 10 /* Number of far too high losses in a row that proves divergence (clear_factor). */
 };
 
-/* Weight of the newest loss in the moving averages of a peer's training. */
+/* Weight of the newest loss in the moving average `above`. last_weight() derives its weight in the
+ * moving average `loss_last` from this value. */
 static const double newest_weight = 0.1;
 /* If the first loss is the mean of fewer samples than this, each loss has less weight in the moving
  * average of the losses. */
@@ -68,8 +69,8 @@ static double begun(const struct divergence *v, double guess)
 }
 
 /* Returns the weight of the newest loss in loss_last. If the first loss has few samples, the weight
- * is lower, because a single bad batch must not dominate the average. The average covers at most
- * the last third of all losses, which makes the weight higher in a short run. */
+ * is lower, because a single bad batch must not dominate the average. In a short run the weight is
+ * higher, so that the average covers at most the last third of all losses. */
 static double last_weight(const struct divergence *v)
 {
     double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;

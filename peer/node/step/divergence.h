@@ -1,18 +1,19 @@
 /* peer/node/step/divergence.h -- judges whether training diverged, or whether nothing was learnt.
  *
  * A peer collects losses and drift figures while it trains, and judges at the end of training. A
- * loss that is not finite is handled at once (rollback.h). Training diverged if one of the signs
- * holds:
+ * loss that is not finite is handled at once (rollback.h). Training diverged if one of these signs
+ * is found:
  *
- *   - Loss: in a run of 30 rounds or more, the loss was one nat above the initial loss in most of
- *     the last ten or twenty rounds. Such a model is worse than an untrained one. The mean of the
- *     losses is not used, because it depends too much on rare large losses of small batches.
- *   - Clear loss: in a run of 30 rounds or more, each of the last ten losses was more than three
- *     times the initial loss, and more than one nat above it. In a shorter run this must be true of
- *     the last third of the losses, and of at least two losses.
- *   - Distance: in the last tenth of training the relative drift was above 1, and the drift Xi was
- *     more than three times its largest value in the third quarter. Mixing no longer held the
- *     models together.
+ *   - Loss: this peer has at least 30 losses, and in more than about 70 % of the last ten to twenty
+ *     rounds (a moving average) the loss was more than one nat above the initial loss. Such a model
+ *     is worse than an untrained one. The mean of the losses is not used, because it depends too
+ *     much on rare large losses of small batches.
+ *   - Clear loss: each of the last ten losses was more than three times the initial loss, and more
+ *     than one nat above it. A peer with fewer than 30 losses examines the last third of them, and
+ *     at least two.
+ *   - Distance: in some round of the last tenth of training, the relative drift was above 1, and
+ *     the drift Xi was more than three times its largest value in the third quarter of training.
+ *     Mixing no longer held the models together.
  *
  * The initial loss is the lesser of two values: the mean of the first ten losses, and the very
  * first loss. A divergence within the first ten rounds would raise the mean, but not the very first
@@ -42,7 +43,8 @@ struct divergence
 {
     double loss_first; /* Mean loss of round 0. NaN: this peer was not present in round 0. */
     double loss_mean; /* Mean of the first ten losses. NaN: this peer was not present in round 0. */
-    double loss_last; /* Moving average of the losses, over more losses if n_samples is small. */
+    /* Moving average of the losses, over more losses if n_samples is below 64. NaN: no loss yet. */
+    double loss_last;
     /* Share of the recent losses that were more than one nat above the initial loss, in [0, 1].
      * Computed as a moving average. */
     double above;
@@ -52,11 +54,12 @@ struct divergence
      * loss and more than one nat above it. */
     uint64_t n_clear;
     double xi_half; /* Largest drift Xi in the third quarter of training. NaN: not known. */
-    /* Largest relative drift in the last tenth of training. A figure whose absolute drift Xi is not
-     * above 3 * xi_half is ignored. INFINITY: for a figure that counts, the length of the mean
-     * model was not known. NaN: no figure counted. */
+    /* Largest relative drift in the last tenth of training, among the figures whose drift Xi is
+     * above 3 * xi_half. INFINITY: one of these figures came without the length of the mean model.
+     * NaN: there was no such figure. */
     double drift;
-    uint64_t drift_round; /* Round of `drift`, measured at the start of the round. */
+    /* Round at whose start `drift` was measured. Valid if `drift` is not NaN. */
+    uint64_t drift_round;
 };
 
 /* Initialises *v without any losses or drift figures. */
@@ -90,7 +93,8 @@ bool divergence_learnt_nothing(const struct divergence *v, double guess,
  * samples, or only one label. */
 bool divergence_majority(const struct trainer_report *tested, char why[DIVERGENCE_TEXT]);
 
-/* Returns whether training diverged. If so, why[] says how, as a clause. */
+/* Returns whether training diverged by one of the signs at the top of this file. If so, why[] names
+ * the sign, as a clause. */
 bool divergence_ran_away(const struct divergence *v, char why[DIVERGENCE_TEXT]);
 
 /* Saves or restores *v, as fields of the open section of a checkpoint (nn/math/state.h). */

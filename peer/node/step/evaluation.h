@@ -36,8 +36,8 @@ enum {
 struct evaluation
 {
     uint64_t every; /* Number of rounds between two evaluations. 0: `parts` decides. */
-    /* The run is divided into this number of equal parts, with an evaluation after each part but
-     * the last. 0 or 1: no evaluation. */
+    /* Number of equal parts of the run, with an evaluation after each part but the last. 0 or 1: no
+     * evaluation. */
     uint32_t parts;
     uint64_t samples; /* Number of samples of one evaluation. 0: all held-out samples. */
 };

@@ -11,12 +11,12 @@
  *
  *   - All peers are asked, as by Ctrl-C in `hearsay local`: all agree on d, and a peer that leaves
  *     does not change what the others do up to d.
- *   - A single peer is asked: the others ignore its proposal, unless their last checkpoint is old
- *     enough.
+ *   - Only this peer is asked: its neighbours ignore the proposal if this peer announced another
+ *     checkpoint less than half the --checkpoint interval ago (checkpoint_word()).
  *   - Rounds are slow: the peer leaves after GRACEFUL_STOP_US. The run can resume from the previous
  *     checkpoint.
- *   - Another member left before it reached d: the peer leaves at once, with its previous
- *     checkpoint.
+ *   - A member has left or died since the previous checkpoint, and this peer has not reached d: the
+ *     peer leaves at once, with the previous checkpoint.
  */
 #ifndef PEER_NODE_STEP_GRACEFUL_STOP_H
 #define PEER_NODE_STEP_GRACEFUL_STOP_H
@@ -31,7 +31,7 @@ struct graceful_stop *graceful_stop_open(void);
 /* Frees *h. NULL is allowed. */
 void graceful_stop_close(struct graceful_stop *h);
 
-/* Makes this peer end without waiting for a checkpoint. */
+/* Cancels the delay: graceful_stop_waits() returns false from now on. */
 void graceful_stop_at_once(struct graceful_stop *h);
 /* Returns whether this peer must delay its requested end. Called while no job runs. The first call
  * requests the checkpoint. */

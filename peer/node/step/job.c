@@ -132,7 +132,7 @@ static void set_moment(struct job *j)
     size_t count = 0;
     /* Sketches (projections of models) that are averaged by gossip need the spectral gap. After a
      * fault (mixing_undisturbed() is false) the drift comes from sums along a spanning tree, for
-     * which the gap is not needed. In the consensus phase phases.c computes the gap. */
+     * which the gap is not needed. In the consensus phase phases.c computes the gap in any case. */
     if (mixing_undisturbed(&j->workshop->mixing))
         edges_measure_gap(es);
     if (edges_count(es) > j->cap_pairs) {
@@ -360,7 +360,8 @@ static void weigh_steps(const struct job *j)
 
 /* Called on the worker thread when all parameters from index `from` on have their final values.
  * Encodes these parameters. If enough bytes are new, announces a fragment of the delta to the loop
- * thread. If `from` is 0, the local steps are over, and encode() makes the rest of the delta. */
+ * thread. If `from` is 0, does nothing: the local steps are over, and encode() makes the rest of
+ * the delta. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;

@@ -8,8 +8,8 @@
  * A job mixes the exchanges that are complete, takes local steps and encodes the next deltas. With
  * --overlap 1 a round of training is two jobs. The second job follows at once, so that the deltas
  * of the first job travel during the local steps (delayed mixing, algorithm 1 in Koloskova, Lin,
- * Stich, Jaggi 2020). With x the model, a and b the replicas of an edge, w its mixing weight and Q
- * the codec:
+ * Stich, Jaggi 2020). With x the model, a this peer's replica, b the neighbour's replica, w the
+ * mixing weight of the edge and Q the codec:
  *
  *   --overlap 0   one job:   mix     x += gamma w (b - a)
  *                            steps   x += local steps
@@ -79,9 +79,9 @@ bool job_is_half_done(const struct job *j);
 /* Starts the second job of the round, which takes the local steps. */
 void job_go_on(struct job *j);
 
-/* Judges the whole training before the last job and warns if it diverged. This is needed because a
- * small consensus distance does not show that the model is good. After the last job, job_done()
- * also warns if nothing was learnt. */
+/* Judges the whole training before the last job, and warns if training diverged. A small consensus
+ * distance alone does not show that the model is good. After the last job, job_done() also warns if
+ * nothing was learnt. */
 void job_judge(struct job *j);
 /* Returns whether training, or mixing in the consensus phase, has diverged. */
 bool job_diverged(const struct job *j);

@@ -37,7 +37,8 @@ static int64_t worked_us(const struct job *j)
     return us > 0 ? us : 0;
 }
 
-/* Returns whether the run has never had a member other than this peer, as far as this peer knows. */
+/* Returns whether the run never had another member. False if this is not certain: --min-peers is
+ * above 1, or this peer has met none of the peers that the bootstrap list names. */
 static bool is_only_member(const struct job *j)
 {
     return j->workshop->run.min_peers == 1 && members_count(j->env->members) == 1
@@ -72,10 +73,10 @@ void job_report(struct job *j)
     p->relative_drift = k->figures.relative;
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
-    /* The final drift figure is that of the last tree aggregation (sums along spanning trees) of
-     * the consensus phase. In three cases it is instead the bound on the distance of this peer's
-     * model from the mean: there was no aggregation, an averaging pass was exact, or sketches
-     * (projections of models) are not trusted. */
+    /* The final drift figure comes from the last tree aggregation (sums along spanning trees) of
+     * the consensus phase. In three cases the bound on the distance of this peer's model from the
+     * mean is reported instead: (1) the consensus phase had no aggregation, (2) an averaging pass
+     * was exact, (3) sketches (projections of models) are not trusted. */
     bool passed = edges_pass(j->edges)->over;
     bool doubted = j->phases->chain.counts || passed;
     if (j->phases->phase == NODE_FINISHING && surveyed_last(j) && !doubted) {
@@ -90,7 +91,7 @@ void job_report(struct job *j)
                          : doubted ? phases_beat(j->phases)
                                    : j->phases->bound_round;
     }
-    /* Without neighbours no distance was measured. The only member of a run is the mean itself. */
+    /* Without neighbours no distance was measured. The only member's model is the mean itself. */
     if (edges_count(j->edges) == 0)
         p->drift = p->relative_drift = p->own_distance = is_only_member(j) ? 0 : (double)NAN;
     p->gamma = mean_gamma(j->edges);

@@ -13,7 +13,7 @@ enum job_part {
     JOB_STEPS  /* The second of two jobs of a round with --overlap 1: evaluation and local steps. */
 };
 
-/* The job of a peer that runs now or ran last, and what is kept from one job to the next. While
+/* The current or last job of a peer, and the data that are kept from one job to the next. While
  * `working` is true, the loop thread may read `working` and `figures`, and use `goodput`. */
 struct job
 {

@@ -6,9 +6,10 @@
 
 #include <assert.h>
 
-/* The usual wait of lock step is an average over PACE_ROUNDS rounds. A single wait counts as at
- * most PACE_MOST times the average plus USUAL_WAIT_US. The constant USUAL_WAIT_US is needed because
- * an average of 0 would otherwise limit every wait to 0, and thus stay 0. */
+/* The usual wait for neighbours before a round of lock step is an average over PACE_ROUNDS rounds.
+ * A single wait counts as at most PACE_MOST times the average plus USUAL_WAIT_US. The constant
+ * USUAL_WAIT_US is needed because an average of 0 would otherwise limit every wait to 0, and thus
+ * stay 0. */
 enum { PACE_ROUNDS = 16, PACE_MOST = 4 };
 
 /* A job hangs if it takes longer than each of three limits: --straggler-timeout, LIMIT_JOBS times
@@ -104,8 +105,9 @@ void job_watchdog_learn_pace(struct phases *ph, const struct schedule_view *v)
     ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
-/* The consensus phase waits for stalled workers for a limited time, because most of them recover
- * within seconds. Their models then take part in the consensus. */
+/* The consensus phase waits for members with stalled workers, but only for a limited time. Most of
+ * these workers recover within seconds, and the models of their members then take part in the
+ * consensus. */
 bool job_watchdog_awaits(struct phases *ph)
 {
     if (ph->phase != NODE_CONSENSUS || !member_counts_hang(ph->env))

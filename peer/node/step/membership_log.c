@@ -27,8 +27,8 @@ struct membership_log_entry
     /* told: state of the member in the last message about it. seen: state of the member at the last
      * call of membership_log_tick(). */
     enum member_state told, seen;
-    /* Last time that this peer heard the member before the member left the state ALIVE, in
-     * microseconds. 0: never. */
+    /* Last time that this peer, or a member that it asked, heard this member before it left the
+     * state ALIVE, in microseconds. 0: not known. */
     int64_t since_us;
     /* Number of changes of the member's state since the last message about it. */
     uint32_t n_untold;
@@ -59,8 +59,8 @@ struct group
      * members' states that were not printed. */
     uint32_t n, n_untold;
     char names[NAMES]; /* Names of at most NAMED of the members, separated by ", ". */
-    /* Time since this peer last heard one of the members, in microseconds. 0: at least one of the
-     * members was never heard. */
+    /* Shortest silence among the members, in microseconds. 0: for one of them the last time that it
+     * was heard is not known. */
     int64_t silent_us;
     int64_t dead_us; /* Time until the first of the members is declared dead, in microseconds. */
     /* edge: at least one of the members is a neighbour of this peer. died: the last message about

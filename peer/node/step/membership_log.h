@@ -10,8 +10,9 @@
  *    ALIVE                   "... is back after 12 s"
  *    LEFT                    "... is gone, having left the run: the topology now has 6 members"
  *
- * A token bucket per member limits the messages: it holds four and gains one per minute. Changes
- * that are not printed for that reason are counted, and the next message states their number.
+ * A token bucket per member limits the messages: it holds four tokens and gains one per minute. A
+ * change that finds the bucket empty is only counted. The next message states the number of these
+ * changes.
  */
 #ifndef PEER_NODE_STEP_MEMBERSHIP_LOG_H
 #define PEER_NODE_STEP_MEMBERSHIP_LOG_H

@@ -29,9 +29,9 @@ enum {
     /* Least number of rounds of the consensus phase after the first aborted attempt of the finish
      * protocol. */
     PHASES_AGAIN_ROUNDS = 32,
-    /* After this number of rounds without progress, or after STALL_ROUNDS rounds per vertex of the
-     * graph, the consensus phase counts as stalled even if no drift window (period of measurement)
-     * has ended. */
+    /* The consensus phase counts as stalled even if no drift window (period of measurement) has
+     * ended, after the lesser of two numbers of rounds without progress: STALL_MOST, and
+     * STALL_ROUNDS * (1 + number of vertices of the graph). */
     STALL_MOST = 5000,
     /* A link that carries fewer bytes per second counts as broken in the consensus phase: 100
      * kbit/s. */
@@ -253,8 +253,8 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
     checkpoint_members(ph->checkpoint, es.n_members);
 }
 
-/* Announces this peer's next step counter. A delta carries it already, so BEAT messages are sent
- * only to neighbours that get no delta. */
+/* The deltas of this round carry the next step counter already, so BEAT messages are sent only to
+ * neighbours that get no delta. */
 void phases_ahead(struct phases *ph)
 {
     assert(!ph->ahead);
@@ -310,7 +310,8 @@ static double measured(const struct phases *ph)
 /* With --byzantine B: returns whether more than B neighbours have ended without being near the
  * mean. At least one of them is honest, so some final models are far from the mean. The remaining
  * peers can still agree with each other, and their sketches then show only the mean of their own
- * models. Without --byzantine, the certificate counts the sketches of all members. */
+ * models. Without --byzantine the check is not needed, because the certificate is computed from the
+ * sketches of all members that are within the target by their own measurement. */
 static bool others_ended_apart(const struct phases *ph)
 {
     uint32_t tolerate = ph->workshop->run.tolerate;
@@ -450,10 +451,10 @@ static void begin_bound(struct phases *ph, bool anew)
     ph->bound_resets = es.n_resets;
 }
 
-/* Starts the consensus phase. In lock step all peers begin a drift window (a measurement of the
- * consensus distance) with their next job. With other policies, only drift windows that begin from
- * now on count. Called again when the last member has finished training: its local steps changed
- * the models until then, so earlier measurements do not count. */
+/* Starts the measurements of the consensus phase. In lock step all peers begin a drift window (a
+ * measurement of the consensus distance) with their next job. With other policies, only drift
+ * windows that begin from now on count. Called again when the last member has finished training:
+ * its local steps changed the models until then, so earlier measurements do not count. */
 static void begin_settling(struct phases *ph)
 {
     ph->window_due = lock_step(ph);
@@ -581,11 +582,16 @@ static void follow_members(struct phases *ph)
     env_end(ph->env, 1);
 }
 
-/* Returns whether enough members are present for this peer to begin. A run that has begun has
- * enough members. Before the start of a run, --min-peers members must be present. This peer then
- * becomes an initial member, and waits until it knows --min-peers initial members or the run has
- * begun, so that all initial members know the voters of the run (quorum.h). A peer whose earlier
- * process has stored its final model does not start a run, and waits until a member has begun. */
+/* Returns whether enough members are present for this peer to begin. Always true if the run has
+ * begun. Otherwise two conditions must hold in turn:
+ *
+ *   (1) --min-peers members are present, and no member still fetches the initial model. This peer
+ *       then becomes an initial member.
+ *   (2) This peer knows --min-peers initial members, so that all of them know the voters of the run
+ *       (quorum.h).
+ *
+ * A peer whose earlier process has stored its final model does not start a run, so it waits until a
+ * member has begun. */
 static bool enough_members(struct phases *ph, uint32_t n_live)
 {
     uint32_t needed = ph->workshop->run.min_peers;
@@ -608,8 +614,8 @@ static bool is_late(const struct phases *ph, const struct schedule_view *v,
     return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
 }
 
-/* Returns whether the run is over: another member has ended, and this peer has not fetched a model.
- * Once a member has ended, training cannot change the result. */
+/* Returns whether the run is over for this peer: another member has ended, and this peer has not
+ * fetched a model. Once a member has ended, training cannot change the result. */
 static bool is_over(const struct phases *ph)
 {
     return !ph->taken && member_counts_ended(ph->env);
@@ -643,8 +649,8 @@ bool phases_writes(const struct phases *ph)
     return ph->phase == NODE_TRAINING && checkpoint_blocks(ph->checkpoint, &v);
 }
 
-/* Returns whether the certificate names a member that is missing in the member table. Dead and
- * failed members do not count. O(members log members). */
+/* Returns whether the certificate names a member that is missing in the member table. Members that
+ * the certificate lists as dead or failed are ignored. O(members log members). */
 static bool names_unknown_member(const struct phases *ph)
 {
     uint32_t n_named = 0, n_known = 0;
@@ -733,9 +739,9 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 
 /* Returns whether this peer, which begins now, becomes an initial member (quorum.h). With
  * --min-peers 1 the peers do not start together, so each peer that joins before the last round
- * becomes one. With a higher --min-peers, enough_members() has marked the initial members already.
- * A peer that joins later is none: initial members that are cut off may not know it, and the two
- * sides of the cut would count different voters. */
+ * becomes an initial member. With a higher --min-peers, enough_members() has already marked the
+ * peers that start together, and a peer that joins later is no initial member: initial members that
+ * are cut off may not know it, and the two sides of the cut would count different voters. */
 static bool begins_as_initial(const struct phases *ph)
 {
     const struct run *run = &ph->workshop->run;
@@ -812,7 +818,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         env_note(ph->env, NOTE_WARNING, "the consensus phase ended without reaching --final-drift");
     }
     /* With --byzantine there is no certificate. If most neighbours were not near the mean, a bound
-     * from sketches may be the work of a Byzantine member, so the distance is not known. */
+     * from sketches may come from a Byzantine member, so the distance is not known. */
     if ((d->late || d->left) && !ph->draining && ph->workshop->run.tolerate > 0
         && !schedule_confirmed(v)) {
         MARK("phases: most neighbours did not confirm the bound");
@@ -897,8 +903,8 @@ static enum phases_next update(struct phases *ph, bool diverged)
         struct schedule_view v = see(ph, diverged);
         /* After an aborted attempt of the finish protocol, members that had a final model may be
          * far behind members that continued to mix, and must skip rounds to reach them.
-         * round_quorum_look() is not called in this case. It believes only step counters that most
-         * members confirm, and the members that are behind may be the majority. */
+         * round_quorum_look() believes only step counters that most members confirm. It is not
+         * called in this case, because the members that are behind may be the majority. */
         if (!mixes_again(ph))
             round_quorum_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);

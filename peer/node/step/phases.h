@@ -16,8 +16,8 @@
  *   - Some members have finished, and no member can provide a model: the run ended without this
  *     peer, even if this peer has a checkpoint.
  *
- * The rounds that are over for this peer are those that were over when it joined, those that it
- * did, and those that it skipped because the run was too far ahead:
+ * A round is over for this peer if it was over when the peer joined, if the peer did it, or if the
+ * peer skipped it because the run was too far ahead. For the numbers of these rounds:
  *
  *   joined + done + skipped = round
  */
@@ -51,9 +51,9 @@ struct phases_status
     /* Number of rounds of training that are over for this peer: done, skipped, or missed before it
      * joined. */
     uint64_t round;
-    uint64_t joined, done, skipped;
-    uint64_t settle_rounds; /* Rounds of the consensus phase that are done. */
-    int64_t idle_since_us;  /* Time at which the last job of this peer ended. */
+    uint64_t joined, done, skipped; /* The three parts of `round`, see the top of this file. */
+    uint64_t settle_rounds;         /* Rounds of the consensus phase that are done. */
+    int64_t idle_since_us;          /* Time at which the last job of this peer ended. */
     /* Time at which phases_update() must be called again. INT64_MAX: only at the next event. */
     int64_t wake_us;
     /* Number of vertices of the graph when this peer's model became final. 0: it is not final. */
@@ -111,8 +111,10 @@ void phases_forget(struct phases *ph);
  * Must not be called while a job runs. */
 enum phases_next phases_update(struct phases *ph, const struct phases_input *in);
 
-/* Called when an attempt of the finish protocol was aborted and attempt number `attempt` begins.
- * The consensus phase continues for at least 32 rounds, doubled for each earlier abort. */
+/* Called when an attempt of the finish protocol was aborted, and attempt number `attempt`, from 1,
+ * begins. The peer stays in the consensus phase, or returns to it. For the next 32 rounds, doubled
+ * for each earlier abort, the distance of the models does not count, so the phase lasts at least
+ * that long. */
 void phases_reopen(struct phases *ph, uint32_t attempt);
 /* Called when the decided certificate does not cover the final model of this peer. The peer stays
  * in the consensus phase, or returns to it, and fetches a model that the certificate covers. */
@@ -124,28 +126,34 @@ void phases_watch_job(struct phases *ph);
 void phases_sign(struct phases *ph);
 
 /* Called when this peer has taken back the final model of an earlier process, and the counters of a
- * checkpoint if there is one. The rounds after the checkpoint count as done by this peer. Without a
- * checkpoint, this process joins at the last round. */
+ * checkpoint if there is one. Marks the model as final, and sets the round to the last one. The
+ * rounds after the checkpoint count as done. Without a checkpoint, all rounds count as over when
+ * this process joined. */
 void phases_restore_final(struct phases *ph);
 /* Called when a fetched model (join_fetched()) is complete. This peer joins the run at the round of
- * this model, or at the end of the run. */
+ * this model, or at the last round if the model is later. The model becomes final if it is of the
+ * last round or later, and a certificate covers it or all other members have finished. */
 void phases_join(struct phases *ph);
 /* Returns whether the job that is being planned must begin a drift window, a period in which peers
  * estimate the consensus distance. Clears the request for the window, so the function may be called
  * only once per job. */
 bool phases_take_window(struct phases *ph);
 /* Called when the deltas of this round were sent before its local steps (--overlap 1). Announces
- * the next step counter, because neighbours need nothing more from this peer to reach it. */
+ * the next step counter already now, because neighbours wait for no other data of this round. */
 void phases_ahead(struct phases *ph);
-/* Called when a job is done. `steps`: the job took local steps, so a round of training is over. */
+/* Called when a job is done. Updates the numbers of rounds, announces the step counter, and decides
+ * whether a checkpoint is due. `steps`: the job took local steps, so a round of training is
+ * over. */
 void phases_job_done(struct phases *ph, bool steps);
 
 /* Writes or reads the numbers of rounds, for a checkpoint. */
 void phases_state(struct phases *ph, struct state *s);
-/* Called when this peer has loaded its own checkpoint. is_old: the model may be too old for the
- * run. */
+/* Called when this peer has loaded its own checkpoint. Stores is_old: whether the model may be too
+ * old for the run. */
 void phases_resumed(struct phases *ph, bool is_old);
-/* Called when this peer has given up its own checkpoints, because it cannot resume from them. */
+/* Called when this peer has given up its own checkpoints, because it cannot resume from them. The
+ * peer then counts as one that was in the run before, and the time limit for too few members begins
+ * again. */
 void phases_lost_checkpoint(struct phases *ph);
 
 /* Prints a debug note about the end of the node. Called in the step in which the node ends.

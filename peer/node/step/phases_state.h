@@ -100,10 +100,10 @@ struct phases
     double bound;
     /* Step counter at which the models were measured for `bound`, the bound on the distance. */
     uint64_t bound_round;
-    /* Values at the last check that the bound on the distance is still valid. bound_view: hash of
-     * the members (edges->view). bound_resets: number of edge resets. */
+    /* Values at the last check of whether the bound on the distance is still valid. bound_view:
+     * hash of the members (edges->view). bound_resets: number of edge resets. */
     uint64_t bound_view, bound_resets;
-    /* Number of vertices of the graph when it was last checked that the bound on the distance is
+    /* Number of vertices of the graph at the last check of whether the bound on the distance is
      * still valid. */
     uint32_t bound_members;
     /* Least distance from the mean, relative to the length of the model, that this peer may claim
@@ -118,11 +118,13 @@ struct phases
      * target. */
     uint64_t near_round;
 
-    /* The following fields describe the consensus phase at the time of its last progress. */
-    bool trained; /* True: at the last progress, all live members had finished training. */
-    /* Least distance of this peer's model to the mean model so far in the consensus phase. */
+    /* The following fields describe the progress of the consensus phase. */
+    bool trained; /* True: at the last update, all live members had finished training. */
+    /* Least known distance from the mean at any progress since begin_anew(). Relative to |mean|. */
     double best;
-    double best_local2; /* Least sum so far of the squared distances to the neighbours' models. */
+    /* Least sum of the squared distances to the neighbours' models, at any progress since
+     * begin_anew(). */
+    double best_local2;
     /* Copies made at the last progress of the consensus phase. best_settled: `settled`. best_view:
      * hash of the members for which the edges were chosen. best_window: number of drift windows
      * that had given a result. best_rounds: `settle_rounds`. */
@@ -181,11 +183,11 @@ void job_watchdog_done(struct phases *ph, int64_t took_us);
 /* Prints a message for each neighbour for which lock step stops waiting, or starts waiting again.
  * Records the change with edges_excuse(), so that it is printed once. */
 void wait_log_excused(const struct phases *ph, const struct schedule_view *v);
-/* Prints a message about the state of the quorum. Called when the state has changed. Returns the
- * new value of ph->told_us. */
+/* Prints a message about the state of the quorum. Called when the state has changed, and by
+ * wait_log_wait() while this peer is below the quorum. Returns the new value of ph->told_us. */
 int64_t wait_log_quorum(const struct phases *ph);
-/* Prints what the peer waits for after the decision d, if it has waited long enough: WAIT_LOG_US
- * after told_us, or WAIT_LOG_MEMBERS_US after it while this peer waits for enough members to begin.
+/* Prints what the peer waits for after decision d. Prints nothing before node time told_us +
+ * WAIT_LOG_US, or told_us + WAIT_LOG_MEMBERS_US while this peer waits for enough members to begin.
  * Returns the new value of ph->told_us. */
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d);
 

@@ -259,7 +259,8 @@ static void merge(struct resume *r, const uint8_t *bytes, size_t n)
         (void)members_vouched(v->members, &m.members.vouches[i]);
 }
 
-/* Reads the members of the checkpoint into r->member, and their addresses into the member table. */
+/* Reads the members of the checkpoint into r->member, and the member records of the checkpoint into
+ * the member table. */
 static void read_members(struct resume *r, struct state *s)
 {
     uint8_t message[WIRE_CONTROL_MAX];
@@ -572,9 +573,9 @@ static bool load(struct resume *r, struct state *s)
                  "the round of the checkpoint is after the last round of the run");
     if (s->failed)
         return false;
-    /* The model of a checkpoint may be too old for the round that the run has reached. This is not
-     * checked if the run is not in lock step and no member is known to have continued it, because
-     * the checkpoints of the members are of different rounds anyway. */
+    /* The model of a checkpoint may be too old for the round that the run has reached. Without lock
+     * step, the age is checked only if a member is known to have continued the run: the checkpoints
+     * of the members are of different rounds anyway. */
     assert(!join_has_model(r->join)); /* No module uses the model that the checkpoint replaces. */
     phases_resumed(r->phases, r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0);
     join_resumed(r->join);

@@ -25,10 +25,10 @@
  *   - This peer has only one checkpoint: start the run again from round 0.
  *   - Otherwise: resume from the newest checkpoint.
  *
- * If the stored final model of an earlier process is the one that this process has reported to the
- * finish protocol, a certificate may depend on the model. The peer then does not wait: it takes the
- * model back as its final model, and takes the counters from the newest checkpoint. A process
- * without checkpoints takes the model back only if the promise contains the certificate
+ * If an earlier process of this peer has stored its final model and reported it to the finish
+ * protocol, a certificate may depend on the model. The peer then does not wait: it takes the model
+ * back as its final model, and takes the counters from the newest checkpoint. A process without
+ * checkpoints takes the model back only if the promise contains the certificate
  * (resume_restore_certified()).
  *
  * Resuming restores the model, the optimiser and all counters of the checkpoint. If the members are
@@ -59,7 +59,8 @@ void resume_close(struct resume *r);
 
 /* Returns whether this process has not decided yet from which checkpoint it resumes. */
 bool resume_is_waiting(const struct resume *r);
-/* Returns whether this process resumes from a checkpoint, or waits to do so. */
+/* Returns whether this process has resumed from a checkpoint or a stored final model, or waits for
+ * the members of a checkpoint. */
 bool resume_has_checkpoint(const struct resume *r);
 
 /* Copies all state that this peer needs to resume, and asks the driver to write the copy to disk
@@ -84,7 +85,7 @@ int resume_run(struct resume *r, struct run *run);
  * (run_context_take()). */
 void resume_start(struct resume *r);
 
-/* For a process without checkpoints, after the run is known. Takes back the final model of an
+/* Called by a process without checkpoints when the run is known. Takes back the final model of an
  * earlier process if that process has reported the model, and the stored promise contains the
  * certificate of the run. The peer then ends with this certificate. Without a certificate a model
  * is not taken back, because without a checkpoint this process does not know the voters. */

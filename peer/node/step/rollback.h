@@ -44,10 +44,10 @@ struct rollback
     bool has;          /* True: a copy of a good model exists. */
     struct state kept; /* State of the trainer when the last good model was copied. */
     double first;      /* Loss of the first round with a finite loss. NaN: there was none yet. */
-    /* Reference loss for later losses: the first loss, at least 0, plus 2 nats / sqrt(number of its
-     * samples). */
+    /* Reference loss, with which later losses are compared: the first finite loss, or 0 if that is
+     * negative, plus 2 nats / sqrt(number of its samples). NaN: there was no finite loss yet. */
     double limit;
-    /* Loss of the last round, or of held-out samples if rollback_look() judged by them. */
+    /* Loss of the last round. If the loss of held-out samples showed a divergence: that loss. */
     double loss;
     bool untold;  /* True: the trainer did not report the loss of the last round. */
     double norm2; /* |good|^2: squared length of the last good model. */

@@ -49,12 +49,15 @@ void run_ended_waits(struct phases *ph)
 
 /* ---- training, and the consensus phase ---- */
 
-/* `left`: all other members have finished, and have refused this peer's dials for
- * ENDED_AFTER_PAUSE_US. In a run with a certificate, members send it before they leave. A peer
- * without the certificate therefore does not set `left`: the processes of the other members may
- * have been killed, and may start again. `cut`: this peer was cut off from the network, and either
- * all others have finished, or this peer is below the quorum. A peer with the quorum continues,
- * because the others may have died. After a pause the run has ended, with or without the quorum. */
+/* left: all other members have finished, and have refused this peer's dials for
+ * ENDED_AFTER_PAUSE_US. In a run with a certificate, members send the certificate before they
+ * leave. For a peer without the certificate `left` is therefore false: the processes of the other
+ * members may have been killed, and may start again.
+ *
+ * cut: this peer was cut off from the network, and either all others have finished, or this peer is
+ * below the quorum. A peer with the quorum continues after a cut, because the others may have died.
+ *
+ * After a pause of this process the run has ended, with or without the quorum. */
 bool run_ended_deserted(const struct phases *ph)
 {
     enum sessions_away away = sessions_deserted(ph->sessions);

@@ -2,11 +2,11 @@
  *
  * The run has ended without this peer if one of these conditions holds:
  *
- *   - The peer is joining and was in the run before. It has no checkpoint, or could not resume from
- *     its checkpoints. For --quorum-timeout, too few members were present to begin, and no live
- *     member has resumed or waits to resume from a checkpoint (join_others_resume()). The peer ends
- *     without a model. A peer whose earlier process has stored its final model does not start a
- *     run, so it also ends unless it meets a member that has begun.
+ *   - The peer is joining, was in the run before, and does not resume from a checkpoint. During
+ *     --quorum-timeout, too few members were present to begin, and no live member has resumed or
+ *     waits to resume from a checkpoint (join_others_resume()). The peer ends without a model. If
+ *     an earlier process of the peer has stored its final model, the peer does not start a run, and
+ *     waits for a member that has begun.
  *   - The peer is in training or in the consensus phase and has no session. All other members have
  *     finished, and have refused all dials for ENDED_AFTER_PAUSE_US. In a run that ends with a
  *     certificate, this peer must also know the certificate.
@@ -24,8 +24,8 @@
 #include "peer/node/step/phases.h"
 
 /* Called while this peer joins. Starts or clears the timer ph->missed_us, which measures how long
- * too few members are present. `complete`: enough members are present to begin, or others
- * resume. */
+ * too few members are present. `complete`: enough members are present to begin, or other members
+ * resume from checkpoints. */
 void run_ended_gathers(struct phases *ph, bool complete);
 
 /* Ends the node if this peer is joining and too few members have been present for --quorum-timeout.
@@ -36,8 +36,9 @@ void run_ended_waits(struct phases *ph);
  * (ph->away). */
 bool run_ended_left_behind(const struct phases *ph);
 
-/* Returns whether the processes of all other members have ended, by the last two conditions
- * at the top of this file. Also used while this peer waits for the certificate of the run. */
+/* Returns whether the processes of all other members have ended, by the second or third condition
+ * at the top of this file. The phase of this peer is not examined: the function is also used while
+ * this peer waits for the certificate of the run. */
 bool run_ended_deserted(const struct phases *ph);
 
 #endif

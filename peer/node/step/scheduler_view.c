@@ -19,17 +19,18 @@ static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
     return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
 }
 
-/* Returns the time since the edge was last open, in microseconds. INT64_MAX: the neighbour is
- * proven Byzantine, so no rule may wait for it. */
+/* Returns the time since the edge was last open or done, in microseconds. INT64_MAX: the neighbour
+ * is proven Byzantine, so no rule may wait for it. */
 static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
 {
     return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
 }
 
 /* Returns whether this peer waits for the delta or BEAT that an exact averaging pass needs from the
- * neighbour. The time limit of the wait allows for a broken session, and for a neighbour that still
- * trains. There is no wait for an edge that has not been open for this time, for example because
- * one of its ends distrusts the other. */
+ * neighbour. The wait ends after SCHEDULE_LOST_US, so that a lost session can come back. If the
+ * neighbour still trains and the time limit of a job is longer, the wait ends after that limit.
+ * This peer does not wait for an edge that has been closed for even longer, for example because one
+ * of its ends distrusts the other. */
 static bool awaited(const struct phases *ph, const struct neighbour *b)
 {
     if (ph->phase != NODE_CONSENSUS || ph->draining

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of rounds for exchanges that are half done. waits_mixing_rounds() adds it to twice the
- * eccentricity of the peer, an upper bound on the rounds by which two peers may end apart. */
+/* Allowance for exchanges that are half done, in rounds. waits_mixing_rounds() adds twice the
+ * eccentricity of this peer, because two peers may end up to that number of rounds apart. */
 enum { MIXING_ROUNDS = 16 };
 
 void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)

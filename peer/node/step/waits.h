@@ -50,13 +50,12 @@ void waits_decided(struct waits *w, const struct schedule_decision *d, const uin
 struct member;
 struct phases;
 
-/* Returns the member for which this peer waits after its own model is final. The first member that
- * exists is returned:
+/* Returns the member for which this peer waits after its own model is final:
  *
- *   - a present member that has not ended its run
- *   - the voter with the smallest identity, if it is dead or has left, exactly half of the voters
- *     are present, and this peer waits for the certificate: half of the voters is no quorum without
- *     this voter
+ *   (1) a present member that has not ended its run and is not stalled
+ *   (2) if there is none: the voter with the smallest identity, if it is dead or has left, exactly
+ *       half of the voters are present, and this peer waits for the certificate. Half of the voters
+ *       is no quorum without this voter.
  *
  * NULL: this peer waits for no single member. O(members^2). */
 const struct member *waits_last_member(const struct phases *ph);
@@ -64,9 +63,10 @@ const struct member *waits_last_member(const struct phases *ph);
  * lock step and without faults. */
 uint64_t waits_mixing_rounds(const struct phases *ph);
 /* Returns the longest time for which a peer with a frozen model waits for the certificate, in
- * microseconds. The time has two parts: --quorum-timeout, because other members may wait that long
- * for the quorum before they end their run, and the larger of SCHEDULE_STALL_US and the duration of
- * waits_mixing_rounds() mean jobs. */
+ * microseconds. The time is the sum of two parts:
+ *
+ *   (1) --quorum-timeout, because other members may wait that long for the quorum before they end
+ *   (2) the larger of SCHEDULE_STALL_US and the duration of waits_mixing_rounds() mean jobs */
 int64_t waits_certificate_limit_us(const struct phases *ph);
 /* Returns the longest time for which this peer waits after its last job, in microseconds. */
 int64_t waits_last_limit_us(const struct phases *ph);
