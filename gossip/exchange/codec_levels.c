@@ -23,8 +23,8 @@ static const double coarse = 0.5, fine = 0.2;
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
-/* While the drift is unknown, no level with a higher price than this is chosen. Price: transfer
- * time of a delta, divided by the time that the transfer may take. */
+/* Largest price of a level above CODEC_LEVELS_MIDDLE that is used while the drift is unknown.
+ * Price: transfer time of a delta, divided by the time that the transfer may take. */
 static const double dear = 2;
 
 void codec_levels_init(struct codec_levels *l, uint64_t pace)
@@ -61,8 +61,8 @@ void codec_levels_mark(struct codec_levels *l, uint64_t round)
 }
 
 /* Returns the moving averages that codec_levels_mark() stored at `round`, the start of a drift
- * measurement. A drift figure arrives several rounds after the start of its measurement and must be
- * compared with the averages of that time. NULL: these averages are no longer stored. */
+ * measurement. The figure of this measurement arrives several rounds later and must be compared
+ * with the averages of `round`. NULL: no averages of `round` are stored. */
 static const struct codec_levels_mark *mark_at(const struct codec_levels *l, uint64_t round)
 {
     for (uint32_t i = 0; i < CODEC_LEVELS_MARKS; i++)

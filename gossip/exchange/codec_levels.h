@@ -27,10 +27,10 @@
  *   1/2 to 1                    unchanged
  *   below 1/2                   one level sparser, if the last two looks in a row were low
  *
- * The *lag* changes this rule. The lag is |x - a| after a delta, which is the part of the model
- * that the delta leaves unsent. Exact exchange, too, can leave a normalised drift above 1, for
- * example if momentum makes local steps follow one direction for many rounds. A denser codec helps
- * only if compression is the cause:
+ * The *lag* changes this rule. When a delta has been applied to the replica a, a part of the model
+ * x is still unsent. The lag is the length of this part, |x - a|. Exact exchange, too, can leave a
+ * normalised drift above 1, for example if momentum makes local steps follow one direction for many
+ * rounds. A denser codec helps only if compression is the cause:
  *
  *   lag below 1/2 of Xi   no denser level, because it would not bring the models closer
  *   lag below 1/5 of Xi   a look also counts as low if the drift is at or under the target, because
@@ -43,26 +43,27 @@
  * and the lag 0.14 Xi. Therefore, if the normalised drift is above four times the target in three
  * looks in a row, a denser level is selected, whatever the lag is.
  *
- * A look counts only if its figure describes a time after the last change of level. Each peer
- * chooses one level for all its edges, independently of other peers, because a delta names its
- * level. In lock step the choice is a function of the run's seed.
+ * A figure is used only if it describes a time after the last change of level. Each peer chooses
+ * one level for all its edges. Peers need not agree on a level, because each delta names its own.
+ * In lock step, without a floor and with all prices 1, the choice is a function of the run's seed.
  *
  * Floor: the sparsest level that is worth using. A sparser level would save bytes without benefit,
- * because the link has room (uplink.h). Deltas use the denser of two levels: the floor, and the
- * level chosen from the drift. While the floor decides, the drift does not show what a sparser
- * level would do, so the chosen level only becomes denser.
+ * because the link has room for more bytes (uplink.h). Deltas use the denser of two levels: the
+ * floor, and the level chosen from the drift. While deltas use the floor, the drift does not show
+ * what a sparser level would do, so the level chosen from the drift does not become sparser.
  *
- * Price: at least 1. The price of a level is above 1 if its deltas take so long that they delay the
- * round. A level must be worth its price. When a denser level is considered, the target is
- * therefore multiplied by the price of the denser level. When a sparser level is considered, the
- * target is multiplied by the price of the current level. Prices are estimated from deltas of
- * another level and may be wrong. A level that was too expensive at CODEC_LEVELS_TRY looks in a row
- * is therefore tried, and its price is measured. Each trial doubles the number of looks before the
- * next trial.
+ * Price: at least 1 (uplink.h). The price of a level is above 1 if its deltas take so long that
+ * they delay the round. A level must be worth its price. When a denser level is considered, the
+ * target is therefore multiplied by the price of the denser level. When a sparser level is
+ * considered, the target is multiplied by the price of the current level. The price of a denser
+ * level is estimated from deltas of the current level and may be wrong. A level that the drift
+ * required at CODEC_LEVELS_TRY looks in a row, but that was too expensive each time, is therefore
+ * tried, and its price is measured. Each trial doubles the number of looks before the next trial.
  *
  * Until the first look the drift is unknown, and models are close together. The level is then
- * CODEC_LEVELS_FIRST (or CODEC_LEVELS_SAFE). If its price is above 2, the level is the densest one
- * below it with a price of at most 2, but not below CODEC_LEVELS_MIDDLE.
+ * CODEC_LEVELS_FIRST, or CODEC_LEVELS_SAFE if looks are rare. If the price of this level is above
+ * 2, the next sparser level with a price of at most 2 is used instead, but no level below
+ * CODEC_LEVELS_MIDDLE.
  */
 #ifndef GOSSIP_EXCHANGE_CODEC_LEVELS_H
 #define GOSSIP_EXCHANGE_CODEC_LEVELS_H
@@ -87,16 +88,17 @@ enum {
     /* Codec level whose usual delta size determines which share of the deltas carries a sketch
      * (sketch.h). */
     CODEC_LEVELS_MIDDLE = 2,
-    /* If the drift requires a denser level n times in a row, but the level is too expensive each
-     * time, the level is tried. n is CODEC_LEVELS_TRY before the first trial. Each trial doubles n,
-     * up to CODEC_LEVELS_TRY_MOST. */
+    /* CODEC_LEVELS_TRY: if the drift requires a denser level this many times in a row, and the
+     * level is too expensive each time, the level is tried. Each trial doubles the number for the
+     * next trial, up to CODEC_LEVELS_TRY_MOST. When the drift requires a level that is not too
+     * expensive, the number is CODEC_LEVELS_TRY again. */
     CODEC_LEVELS_TRY = 8,
     CODEC_LEVELS_TRY_MOST = 512,
     /* Duration of the trial of an expensive level, in calls of codec_levels_set_prices(). After
      * these calls the price of the level (by how much it delays the round) has been measured. */
     CODEC_LEVELS_TRIAL = 3,
-    /* Number of drift measurements for which this peer stores the moving averages at the start of
-     * the measurement (struct codec_levels_mark). */
+    /* Number of drift measurements for each of which this peer stores the moving averages at the
+     * start of the measurement (struct codec_levels_mark). */
     CODEC_LEVELS_MARKS = 4
 };
 
@@ -121,8 +123,8 @@ struct codec_levels
     /* Codec level at which the peer begins, unless the price of this level (the delay of its
      * deltas) is too high. */
     uint32_t first;
-    /* The floor: the sparsest level that may be used, because the link has room for it (uplink.h).
-     * 0: any level may be used. Not saved in checkpoints. */
+    /* The floor: the sparsest level that may be used, because the link has room for its deltas
+     * (uplink.h). 0: any level may be used. Not saved in checkpoints. */
     uint32_t floor;
     /* Price of each level, at least 1. Above 1: its deltas delay the round. Not saved in
      * checkpoints. */
@@ -131,7 +133,7 @@ struct codec_levels
      * trial. */
     uint32_t n_trial;
     /* n_held: number of successive drift figures that required a denser level whose price was too
-     * high. wait: as soon as n_held reaches this number, the level is tried. */
+     * high. wait: value of n_held at which this level is tried nevertheless. */
     uint32_t n_held, wait;
     /* True: the last drift figure required a denser level, but that level was too expensive. */
     bool held;
@@ -172,12 +174,13 @@ const char *codec_levels_by(const struct codec_levels *l);
  * the model. */
 void codec_levels_moved(struct codec_levels *l, double motion2);
 
-/* Records the lag of this round: the largest squared distance |x - a|^2 of the model from a replica
- * after the replica's delta. */
+/* Records the lag of this round: the largest squared distance |x - a|^2 of the model from a
+ * replica, after the delta of this round has been applied to the replica. */
 void codec_levels_lagged(struct codec_levels *l, double lag2);
 
-/* Stores the moving averages `motion2` and `lag2`. Called when a drift measurement begins: its
- * figure arrives several rounds later and is compared with these averages. */
+/* Stores the moving averages `motion2` and `lag2` of `round`, in which a drift measurement begins.
+ * The figure of the measurement arrives several rounds later and is compared with these
+ * averages. */
 void codec_levels_mark(struct codec_levels *l, uint64_t round);
 
 /* Sets the floor, which is the sparsest level that may be used (uplink.h). now: the current round
@@ -195,9 +198,9 @@ uint32_t codec_levels_rung(const struct codec_levels *l);
 
 /* Handles a drift figure: changes the level if the rule requires it. target: the normalised drift
  * to reach. spread: factor of the graph (graph_spread()). xi: the consensus distance at the start
- * of round `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if it
- * is unknown or was already used, or if codec_levels_mark() was not called when its measurement
- * began. */
+ * of round `of_round`; NaN: unknown. now: the current round of the run. A figure is ignored if
+ * (1) it is unknown, (2) it was already used or describes a time before the last change of level,
+ * (3) codec_levels_mark() has no averages of `of_round`, or (4) spread is not above 0. */
 void codec_levels_look(struct codec_levels *l, double target, double spread, double xi,
                        uint64_t of_round, uint64_t now);
 

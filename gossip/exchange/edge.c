@@ -90,7 +90,8 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
 /* Returns whether this epoch can continue on the new session (rule 3 of edge.h). If only one end
  * was restored from a checkpoint, it may lack exchanges that the other end has applied, and the
  * epoch cannot continue. There is one exception: the same two processes have already continued this
- * epoch over an earlier session. The deltas that one of them lacks are then still stored. */
+ * epoch over an earlier session. If one of them then lacks deltas, the other one still stores
+ * them. */
 static bool both_know(const struct edge *e)
 {
     bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
@@ -98,9 +99,9 @@ static bool both_know(const struct edge *e)
 }
 
 /* Continues or resets the edge, by rule 3 at the top of edge.h. If one end needs a delta again that
- * is no longer stored, the edge is reset, because a newly encoded delta would differ. A neighbour
- * that did not expect the reset still sends a delta of the old epoch. This peer answers that delta
- * with an EDGE message. */
+ * is no longer stored, the edge is reset, because a newly encoded delta would differ. If the
+ * neighbour has not reset the edge, its next delta is of the old epoch, and this peer answers it
+ * with an EDGE message (edges_delta()). */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)

@@ -27,12 +27,12 @@
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
  *
  * An EDGE message also says whether its sender is *restored*: it restored the edge from a
- * checkpoint, and has received no delta since. If only one end is restored, the edge is RESET,
- * because the other end may have applied an exchange that the checkpoint does not contain. The
- * other end may also have a delta that the earlier process of the restored end sent, and that the
- * new process would not make again bit for bit. There is one exception: if the same two processes
- * have already continued this epoch over an earlier session, all exchanges since then were between
- * these two processes, and rule 3 applies.
+ * checkpoint, and has received no delta since. If only one end is restored, the edge is RESET, for
+ * two reasons. The other end may have applied an exchange that the checkpoint does not contain. It
+ * may also hold a delta of the restored end's earlier process, which the new process would not make
+ * again bit for bit. There is one exception: if the same two processes have already continued this
+ * epoch over an earlier session, all exchanges since then were between these two processes, and
+ * rule 3 applies.
  *
  * States of an edge (enum edge_state). "Node" means peer/node/edge/edges.c:
  *
@@ -90,8 +90,9 @@ struct edge_sent
     /* Header of the delta. Its byte ranges are set when the message is written. */
     struct wire_delta head;
     struct sketch_message sketch;
-    /* Number of bytes at the end of the payload that were encoded first, as fragments. They may
-     * already have been sent in PART messages. 0: the delta has no fragments. */
+    /* Number of payload bytes that were encoded as fragments, before the rest of the delta. They
+     * are the last bytes of the payload, and may already have been sent in PART messages. 0: the
+     * delta has no fragments. */
     size_t n_parts;
 };
 
@@ -101,7 +102,7 @@ struct edge_got
     bool full; /* True: this slot holds a complete delta of the neighbour. */
     struct wire_delta head;
     struct sketch_message sketch;
-    /* Payload of the delta. There is room for the longest payload, given to edge_init(). */
+    /* Payload of the delta: a buffer with room for the longest payload (`cap` of struct edge). */
     uint8_t *bytes;
     size_t n_bytes; /* Length of the payload of a complete delta, in bytes. */
     /* Number of payload bytes of an incomplete delta that have arrived in fragments. They lie at
@@ -166,9 +167,9 @@ struct edge
     /* Change of the model x by the last exchange over this edge, for momentum. All zeros after a
      * reset. NULL: no exchange of this edge has had momentum. */
     float *velocity;
-    /* Sum of the changes of the companion vector (gossip/mixers/mixing.h) by the exchanges of this
-     * edge, since these changes were last taken back. NULL: the run has no companion whose sum over
-     * the peers must be conserved. */
+    /* Sum of the changes that the exchanges of this edge have made to the companion vector
+     * (gossip/mixers/mixing.h) and that have not been subtracted again. NULL: the run has no
+     * companion whose sum over the peers must be conserved. */
     float *flow;
     struct gamma gamma;        /* Consensus step size of the edge. */
     struct sketch_pair sketch; /* State of the estimate of the consensus distance on this edge. */
@@ -247,7 +248,8 @@ enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
  * m->after = 0 begins a delta and discards all earlier fragments. */
 enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
 /* Completes a delta that edge_check() accepted. If the delta has no payload, the received fragments
- * become its payload. That payload is valid until the next delta or fragment of this edge. */
+ * become its payload, which is valid until the next delta or fragment of this edge. Otherwise the
+ * fragments are discarded. */
 void edge_gather(struct edge *e, struct wire_delta *d);
 /* Copies a delta that edge_check() accepted, and its sketch, into the edge. */
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);
@@ -264,9 +266,9 @@ const struct edge_got *edge_theirs(const struct edge *e);
  * bytes stay unchanged until the next call, even if messages arrive or the edge is reset. */
 uint8_t *edge_take(struct edge *e);
 
-/* Saves or restores the edge in the open section of `s`, without the replicas a and b. A delta of
- * this peer is saved as its position in payload[0..n). Restores only into a closed edge to the same
- * neighbour. */
+/* Saves or restores the edge in the open section of `s`, without the replicas a and b. The payload
+ * of a delta of this peer is saved as its index in payload[0..n). Restores only into a closed edge
+ * to the same neighbour. */
 void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct state *s);
 
 /* Moves the edge to the next round, after a job has committed the exchange. */

@@ -5,7 +5,7 @@
  *
  *   a, b      replicas of x_i and x_j on this edge
  *   E_i       |x_i - a| after peer i has encoded its delta: what the delta leaves unsent
- *   E_j       |x_j - b|, likewise
+ *   E_j       |x_j - b| after peer j has encoded its delta
  *   D         |b - a|
  *   rho       residual ratio, sqrt((E_i^2 + E_j^2) / 2) / D
  *   delta_i   contraction that peer i measured: 1 - E_i^2 / |x_i - a|^2, with a before its delta
@@ -23,9 +23,10 @@
  * components. Rho is then small and would take gamma to 1, although the other components of the
  * replicas lag. Step sizes found by hand were 0.6 to 1 times the contraction for every codec tried.
  *
- * A *runaway* is an edge on which D grows by half or more in each of GAMMA_WINDOWS windows in a
- * row, until the two models are no closer than unrelated models (D^2 > |a|^2 + |b|^2). Gamma is
- * then halved, and its upper bound rises by 1 % per exchange.
+ * A *runaway* is an edge on which D grows by more than half in each of GAMMA_WINDOWS windows (of
+ * GAMMA_WINDOW exchanges) in a row, until the two models are no closer than unrelated models (D^2 >
+ * |a|^2 + |b|^2). Half of gamma then becomes an upper bound of gamma, which rises by 1 % per
+ * exchange until it is 1.
  *
  * Some runs need a mixing matrix without negative eigenvalues (*positive semidefinite*). In these
  * runs gamma is also at most
@@ -88,7 +89,7 @@ struct gamma
     double mark;
     uint32_t age; /* Number of exchanges in the current window of GAMMA_WINDOW exchanges. */
     /* Number of successive windows of GAMMA_WINDOW exchanges in which the distance D = |b - a| of
-     * the two replicas grew by half or more. */
+     * the two replicas grew by more than half. */
     uint32_t grown;
     /* Number of times that this edge was a runaway, an edge whose replicas move too far apart (top
      * of this file). The owner of the edge prints a warning when the number grows. */
@@ -123,8 +124,9 @@ void gamma_init(struct gamma *g, double fixed_value);
  * per committed exchange, before the models are mixed. */
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
-/* Returns the share of the momentum that this exchange may use, in [0, 1]. The share is 1 if the
- * replicas are close to the models, and 0 if they lag by half of the models' distance or more.
+/* Returns the share of the momentum that this exchange may use, in [0, 1]. The share depends on the
+ * residual ratio rho (top of this file), with D of the previous exchange: 1 for a small rho, 0 if
+ * rho is at least 1/2 or D is unknown. With a large rho, the replicas lag behind the models.
  * Momentum would repeat the lag in each round, and the models would move apart without bound.
  * Called before gamma_next(). */
 double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
@@ -135,8 +137,8 @@ double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
 bool gamma_measured(struct gamma *g, double d2);
 
 /* Tests whether the edge is a runaway: the squared distance D^2 of its replicas exceeds n2 = |a|^2
- * + |b|^2. If so, counts a runaway and halves an adaptive gamma. A fixed gamma is not changed.
- * Returns true if gamma was halved. */
+ * + |b|^2. If so, counts a runaway, and limits an adaptive gamma to half of its value. A fixed
+ * gamma is not changed. Returns true if gamma was limited. */
 bool gamma_judge(struct gamma *g, double n2);
 
 #endif

@@ -17,8 +17,8 @@ static const double rounding = 0x1p-24, vague = 0.1;
 
 /* ---- dividing a model into parts ---- */
 
-/* Returns the number of characters of a layer's name: "conv1" of "conv1.weight". A name without a
- * dot is the layer's name. */
+/* Returns the length of the layer's name in the name of a tensor: 5 for "conv1.weight", a tensor of
+ * layer "conv1". A tensor's name without a dot is the layer's name. */
 static size_t layer_chars(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -43,7 +43,7 @@ static void join_names(struct layers_part *a, const struct layers_part *b)
     memcpy(a->name, name, sizeof name);
 }
 
-/* Joins the two neighbouring parts that have the fewest floats together into one part. */
+/* Joins two neighbouring parts into one: the pair with the fewest floats in total. */
 static void join_smallest(struct layers *l)
 {
     size_t best = 0;

@@ -13,12 +13,13 @@
  * A part is a layer: successive tensors whose names are equal up to the last dot. If a model has
  * more than LAYERS_MAX layers, the smallest neighbouring layers are joined. A part with few floats
  * is sent as it is. For a larger part, a count sketch S (Charikar, Chen, Farach-Colton 2002) is
- * sent, as in sketch.h. For the models x_i and their mean, sketches give estimates of
+ * sent, as in sketch.h. The sketches of the models x_i, and the mean of these sketches, give these
+ * estimates:
  *
  *   Xi^2 = (1/n) sum_i |S x_i - S mean|^2          |x_i - x_j| = |S x_i - S x_j|
  *
- * The relative standard error of one such square is at most sqrt(2 / LAYERS_K) = 8.8 %, so the
- * error of the distance is at most 4.4 %. Xi^2 is a mean over all peers. If their models differ
+ * The relative standard error of each squared distance is at most sqrt(2 / LAYERS_K) = 8.8 %, so
+ * the error of the distance is at most 4.4 %. Xi^2 is a mean over all peers. If their models differ
  * from the mean in different directions, the errors partly cancel. Rounding to float32 adds an
  * error of up to 2^-24 |x|.
  *

@@ -1,9 +1,10 @@
 /* gossip/exchange/outlier_filter.h -- refuses an exchange whose distance is implausible for its
  * edge.
  *
- * The filter is always on and refuses exchanges that do not occur in honest training. One exception
- * is described below. An exchange moves x by a share of D = |b - a|. Let x0 be the initial model of
- * the run. An exchange is *refused*, and x stays unchanged, if both conditions hold:
+ * The filter is always on and refuses exchanges that do not occur in honest training. There is one
+ * exception: an exchange with an honest neighbour that has trained for many more rounds (see
+ * below). An exchange moves x by a share of D = |b - a|. Let x0 be the initial model of the run. An
+ * exchange is *refused*, and x stays unchanged, if both conditions hold:
  *
  *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
  *   D > OUTLIER_FILTER_WAYS |x - x0|
@@ -14,15 +15,15 @@
  * much farther apart than |x - a|, even if one of them joins late, when all others are close
  * together.
  *
- * A neighbour can stay below this limit and still do harm. An edge is called *apart* if its D is
+ * A neighbour can stay below these limits and still do harm. An edge is called *apart* if its D is
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
- * An edge that is apart in each exchange becomes *suspect* in either of two cases:
+ * An edge that is apart in successive exchanges becomes *suspect* in either of two cases:
  *
  *   - D has grown to more than OUTLIER_FILTER_GROWN times its value when the edge became apart.
- *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER, because D jumps at the first
- *     delta with values, from the distance of old models to the distance of the current models. A
- *     Byzantine neighbour can use the larger factor to move this peer further. Only --byzantine
- *     limits how far.
+ *     With --trigger this factor is OUTLIER_FILTER_GROWN_TRIGGER: deltas may be empty, and D jumps
+ *     at the first delta with values, from the distance of old models to the distance of the
+ *     current models. A Byzantine neighbour can use the larger factor to move this peer further.
+ *     Only --byzantine limits how far.
  *   - The sum of gamma w since the edge became apart exceeds OUTLIER_FILTER_PULL. This peer has
  *     then moved towards the neighbour by more than the whole distance, and the neighbour is no
  *     closer.
@@ -39,10 +40,10 @@
  * distance |x - x0| grows with the number of rounds, at first with the square of this number. If
  * one of two honest models has trained for at most 5/4 as many rounds as the other, they are less
  * far apart than twice the shorter of their distances from x0. If the neighbour has trained for
- * more rounds than that, its exchange may be refused although it is honest. This happens if this
- * process was stopped, skipped rounds, or is slow without lock step. A neighbour that was refused
- * during training therefore gets another chance in the consensus phase, when all models have
- * trained for all rounds. The refused exchange has moved no model.
+ * more than 5/4 as many rounds as this peer, its exchange may be refused although it is honest.
+ * This happens if this process was stopped, if it skipped rounds, or, without lock step, if it is
+ * slow. A neighbour that was refused during training therefore gets another chance in the consensus
+ * phase, when all models have trained for all rounds. The refused exchange has moved no model.
  *
  * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
@@ -107,9 +108,9 @@ struct outlier_filter_view
     /* |x - x0|^2, the squared distance of this peer's model from the initial model. The value may
      * be a few mixings old. */
     double way2;
-    /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges, each in
-     * its last exchange. 0 in two cases: there are no other edges, or this edge was never suspect
-     * and needs no median. */
+    /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges that
+     * commit an exchange in the same job, each in its previous exchange. 0 in two cases: there are
+     * no such edges, or this edge was never suspect and needs no median. */
     double others2;
 };
 
@@ -124,8 +125,8 @@ double outlier_filter_limit2(const struct outlier_filter *t, const struct outlie
 bool outlier_filter_apart(double d2, double other2, double way2);
 
 /* Records an exchange that was mixed. d2: |b - a|^2 of the exchange. pull: gamma w, the share of b
- * - a that was added to x. apart: d2 is much larger than on most other edges. triggered: the run
- * has empty deltas (--trigger). Returns true if the edge is suspect. */
+ * - a that was added to x. apart: true if d2 is much larger than on most other edges. triggered:
+ * true if the run has empty deltas (--trigger). Returns true if the edge is suspect. */
 bool outlier_filter_saw(struct outlier_filter *t, double d2, double pull, bool apart,
                         bool triggered);
 

@@ -1,5 +1,5 @@
-/* gossip/exchange/piece.h -- a model in pieces, and the test whether the sources of the pieces are
- * plausible.
+/* gossip/exchange/piece.h -- divides a model into pieces, and tests whether pieces that different
+ * members have sent are plausible.
  *
  *   x:  [ piece 0 | piece 1 | ... | last, shorter ]     piece_floats() floats each, at most 1 MiB
  *
@@ -19,9 +19,11 @@
  * Averaged over all assignments of sources to pieces this is Xi^2, the mean squared distance of one
  * model from the mean.
  *
- * Two honest models of one run are never much farther apart than their distance from the run's
- * initial model. In addition, the distance between two other sources shows how far apart the models
- * are now. The limits are PIECE_WAYS and those of outlier_filter.h.
+ * Pieces of a source are compared with the same pieces of another source's model y. Source y
+ * confirms them if two conditions hold. (1) Their distance from y is at most PIECE_WAYS times the
+ * distance of y from the run's initial model: two honest models are never much farther apart.
+ * (2) If there is a third source, they are not *apart* from y (outlier_filter.h), compared with the
+ * distance of y from the nearest third source, which shows how far apart the models are now.
  */
 #ifndef GOSSIP_EXCHANGE_PIECE_H
 #define GOSSIP_EXCHANGE_PIECE_H
@@ -53,8 +55,8 @@ size_t piece_count(size_t n);
 /* Returns the index of the first float of piece p, and sets *n_floats to its number of floats. */
 size_t piece_at(size_t n, size_t p, size_t *n_floats);
 
-/* Returns the bytes of a buffer that can hold either one piece of a model of n floats, or the
- * sketches of all its pieces. */
+/* Returns the length in bytes of a buffer that can hold either one piece of a model of n floats, or
+ * the sketches of all its pieces. */
 size_t piece_bytes_max(size_t n);
 
 /* Sketches all pieces of the model x of n floats. Writes piece_count(n) times PIECE_SKETCH floats
@@ -91,7 +93,8 @@ enum piece_verdict piece_judge(const struct piece_view *v, size_t source);
 
 /* For a source with verdict PIECE_DISPUTED: sets *other to the only other source that has sent
  * sketches, and compares the two. Returns true if the pieces from `source` are at least as far from
- * the initial model as the same pieces of *other, so `source` is more likely to be wrong. */
+ * the initial model as the same pieces of *other. The caller then excludes `source`, because the
+ * pieces nearer to the initial model do less harm. */
 bool piece_further(const struct piece_view *v, size_t source, size_t *other);
 
 #endif

@@ -76,9 +76,10 @@ double sketch_rounding(size_t n_pairs)
 }
 
 /* Returns an estimate of the spectral gap of the graph, from which the length of averaging windows
- * is derived: 3/reach^2 but at most 1/2, or 4/5 of the measured gap if the measured gap is clearly
- * less. reach: largest number of hops from the first member. Too large an estimate makes the
- * consensus distance wrong; too small an estimate only makes windows longer. */
+ * is derived. The estimate is min(3 / reach^2, 1/2), where `reach` is the largest number of hops
+ * from the first member. If the measured gap is less than 0.999 times this value, the estimate is
+ * 4/5 of the measured gap. Too large an estimate makes the consensus distance wrong; too small an
+ * estimate only makes windows longer. */
 static double likely_gap(const struct sketch_moment *now)
 {
     double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
@@ -446,9 +447,8 @@ static void take_survey(struct sketch *k)
     f->own_local2 = s->local2;
 }
 
-/* Called after a job at a peer that uses tree aggregation. Begins a drift window if the
- * schedule requires one in this round. If a measurement is complete, stores its consensus
- * distance. */
+/* Updates the tree aggregation after a job: begins a window (one measurement of the consensus
+ * distance) if one is due in this round, and takes the figures of the newest complete window. */
 static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     if (k->survey.place.built != now->place.built)

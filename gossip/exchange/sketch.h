@@ -10,21 +10,22 @@
  *
  *   window w starts    s = S x, m = s, q = |x|^2, u = v of window w - 1
  *     K times          m, u and q move towards the values of the neighbours
- *   window w ends      v = |s - m|^2   squared distance of this peer at the start of w
- *                      Xi^2 = u        mean of all v at the start of window w - 1
+ *   window w ends      v = |s - m|^2   squared distance of this peer's model from the mean when w
+ *                                      started
+ *                      Xi^2 = u        mean of the v of all peers, of window w - 1
  *
  * A figure therefore describes a time 2K exchanges ago, and is correct for that time. The usual
  * alternative is dynamic average consensus, m += s(now) - s(before). It has no delay, but its
  * result is always too low, because a peer's newest step is in its own m and in no other. On a ring
  * of 8 the result was 14 % too low when models mixed as fast as sketches, as with a 4-bit codec.
  * The averaging has a momentum term (as in second-order diffusion: Muthukrishnan, Ghosh, Schultz
- * 1998), which reduces the number of rounds to about its square root. K follows from the spectral
- * gap of the graph. With a smaller K, a peer's m would still be partly its own s, so |s - m| would
- * be too small.
+ * 1998). With it, about the square root of the number of rounds is enough. K follows from the
+ * spectral gap of the graph. With a smaller K, a peer's m would still be partly its own s, and the
+ * distance |s - m| too small.
  *
  * Averaging is correct only if each peer exchanges with every neighbour in every round, among the
- * same members. After one missing exchange the averages are wrong. A peer therefore becomes
- * *disturbed*, permanently, in any of these cases:
+ * same members. After one missing exchange the averages are wrong. A peer whose averages may be
+ * wrong becomes *disturbed*, permanently:
  *
  *   state         source of figures          leaves the state
  *   undisturbed   averages by gossip         if an exchange, round or member is missing, if the run
@@ -33,9 +34,10 @@
  *                 (tree_aggregation.h)
  *
  * A disturbed peer stops averaging and takes part in tree aggregation, which depends on no
- * particular exchange. A neighbour learns this from the exchange that would otherwise have given it
- * a wrong average, and becomes disturbed, too. No wrong average is therefore published. In a run
- * without faults, all figures come from averages by gossip.
+ * particular exchange. Its next message tells each neighbour that it is disturbed. This message
+ * takes the place of the average that would have been wrong, and the neighbour becomes disturbed,
+ * too. No wrong average is therefore published. In a run without faults, all figures come from
+ * averages by gossip.
  *
  * In messages, m is encoded as its difference from a replica, like the model: the first m of a
  * window uncompressed, later ones with four bits per element.
@@ -96,14 +98,15 @@ struct sketch_figures
      * earlier than xi. NaN: no figure yet. */
     double own, own_relative;
     uint64_t own_round;
-    /* Number of averaging windows so far that have produced a value of `own`, the distance of this
-     * peer's model from the mean. */
+    /* Number of windows so far, of averaging or of tree aggregation, that have produced a value of
+     * `own`, the distance of this peer's model from the mean. While this peer has no neighbours,
+     * each job counts as a window. */
     uint64_t own_window;
-    /* Order key of the averaging window that produced `own`, the distance of this peer's model from
-     * the mean. A window that began later has a larger key. 0: there is no such distance yet. */
+    /* Order key of the window that produced `own`, the distance of this peer's model from the mean.
+     * A window that began later has a larger key. 0: there is no such distance yet. */
     uint64_t own_begun;
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges. Measured
-     * at the start of the averaging window that produced `own`. */
+     * at the start of the window that produced `own`. */
     double own_local2;
 
     /* Bound of the rounding error of float32 in the consensus distances, relative to |mean|. Its

@@ -1,5 +1,5 @@
-/* gossip/exchange/tree_aggregation.c -- begins drift windows, combines the reports of
- * subtrees, and chooses the message to send. */
+/* gossip/exchange/tree_aggregation.c -- begins drift windows (measurements of the consensus
+ * distance), combines the reports of subtrees, and chooses the message to send. */
 #include "gossip/exchange/tree_aggregation.h"
 
 #include <math.h>
@@ -23,14 +23,14 @@ static uint64_t period(const struct tree_aggregation_place *p)
 
 /* Returns the number of rounds between two measurements in the consensus phase. Measurements are
  * more frequent than in training, because the end of the run depends on them. A measurement is
- * stored for at least twice this time, in which messages must travel up and down the tree. */
+ * stored for at least twice this time. In that time, messages must travel up and down the tree. */
 static uint64_t last_period(const struct tree_aggregation_place *p)
 {
     return (uint64_t)p->depth + 2;
 }
 
-/* For a run in lock step: returns the index of the last drift window that begins at or before
- * round `round`. */
+/* For a run in lock step, and for the first member in other runs: returns the index of the last
+ * drift window that begins at or before round `round`. */
 static uint64_t index_at(const struct tree_aggregation_place *p, uint64_t round)
 {
     if (round < p->n_rounds)
@@ -47,8 +47,8 @@ static uint64_t round_of(const struct tree_aggregation_place *p, uint64_t index)
                             : p->n_rounds + (index - trained - 1) * last_period(p);
 }
 
-/* Returns the slot in which drift window `index` is stored: the number of times that `index`
- * can be divided by 2, but at most the number of the last slot. */
+/* Returns the slot in which drift window `index` is stored: the number of times that `index` can be
+ * divided by 2, but at most the number of the last slot. */
 static size_t slot_of(uint64_t index)
 {
     size_t v = 0;
@@ -59,16 +59,17 @@ static size_t slot_of(uint64_t index)
     return v;
 }
 
-/* Returns which of the spanning trees a drift window uses. Successive windows of one slot use
- * the trees in turn. */
+/* Returns which of the spanning trees a drift window uses. Successive windows of one slot use the
+ * trees in turn. */
 static size_t tree_of(uint64_t index)
 {
     return (index >> (slot_of(index) + 1)) % TREE_AGGREGATION_TREES;
 }
 
-/* Sets this peer's position in the spanning trees. After a change of the trees all stored reports
- * are dropped, because no peer can tell reports of the old and the new trees apart. After that,
- * this peer reports only measurements that begin in the current round or later. */
+/* Sets this peer's position in the spanning trees. All stored reports are dropped in two cases:
+ * (1) the trees have changed, because no peer can tell reports of the old and the new trees apart;
+ * (2) this peer has skipped rounds (sketch_passed_over()). After that, this peer reports only
+ * measurements that begin in the current round or later. */
 static void take_place(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                        uint64_t round)
 {
@@ -108,16 +109,16 @@ static void add(struct tree_aggregation_sum *a, const struct tree_aggregation_su
     a->settling |= b->settling;
 }
 
-/* Returns whether this peer and all its subtrees have reported for a drift window that has no
- * final result yet. */
+/* Returns whether this peer and all its subtrees have reported for a drift window that has no final
+ * result yet. */
 static bool complete(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     return s->began && !s->done && s->n_children == v->place.n_children[tree_of(s->index)];
 }
 
-/* Called at the root of a tree. Returns whether Xi has changed little since the drift window
- * began, so that the result is exact enough for users. The rate of change is computed from this
- * window and the previous complete window. */
+/* Returns, at the root of a tree, whether the result of a drift window is exact enough for users:
+ * Xi has changed little since the window began. The rate of change is computed from this window and
+ * the previous complete window. */
 static bool is_sharp(const struct tree_aggregation *v, const struct tree_aggregation_slot *s)
 {
     double xi2 = s->sum.dist2 / s->sum.n, rounds = (double)s->round - (double)v->before_round;
@@ -143,9 +144,9 @@ static void settle(struct tree_aggregation *v, struct tree_aggregation_slot *s, 
     v->before_round = s->round;
 }
 
-/* Called at the root of a tree. Completes the drift window if all subtrees have reported. If
- * the number of counted peers differs from the number of members, some reports came from another
- * graph, and the window is dropped. */
+/* At the root of a tree, completes the drift window if all subtrees have reported. If the number of
+ * counted peers differs from the number of members, some reports came from another graph, and the
+ * window is dropped. At other peers, does nothing. */
 static void look(struct tree_aggregation *v, struct tree_aggregation_slot *s)
 {
     if (!complete(v, s) || !v->place.root[tree_of(s->index)])
@@ -176,15 +177,15 @@ static void begin_slot(struct tree_aggregation *v, uint64_t index,
     look(v, s);
 }
 
-/* Several drift windows can begin at once, if this peer skipped rounds. The current model is
- * then used for all of them. */
+/* Several drift windows can begin at once, if this peer skipped rounds. The current model is then
+ * used for all of them. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2)
 {
     struct tree_aggregation_slot own = {.began = true, .round = v->round, .local2 = local2};
-    /* The slot of a window is how often its index can be divided by 2 (slot_of()). The latest
-     * 2^TREE_AGGREGATION_SLOTS windows therefore overwrite every slot, and older windows need not
-     * begin. */
+    /* The number of times that the index of a window can be divided by 2 is the number of its slot
+     * (slot_of()). The latest 2^TREE_AGGREGATION_SLOTS windows therefore overwrite every slot, and
+     * older windows need not begin. */
     uint64_t most = UINT64_C(1) << TREE_AGGREGATION_SLOTS;
     uint64_t first = v->heard - v->clock > most ? v->heard - most : v->clock;
     memcpy(own.s, s, sizeof own.s);
@@ -222,9 +223,9 @@ void tree_aggregation_pair_reset(struct tree_aggregation_pair *p)
     p->told = 0;
 }
 
-/* Returns the drift window whose report (to a parent) or result (to a child that has
- * reported) must be sent next over an edge. NULL: none. The oldest window is sent first, because it
- * has waited longest and is stored longest. */
+/* Returns the drift window whose report (to a parent) or result (to a child that has reported) must
+ * be sent next over an edge. NULL: none. The oldest window is sent first, because it has waited
+ * longest and is stored longest. */
 static struct tree_aggregation_slot *due(struct tree_aggregation *v,
                                          const struct tree_aggregation_pair *p)
 {
@@ -279,8 +280,8 @@ static uint64_t whole_index(const struct tree_aggregation *v, uint64_t low)
                                                          : v->clock + ahead - mask - 1;
 }
 
-/* Adds a child's report to the sum of its drift window. The child may be a round ahead, so
- * its report may be the first value in the slot. */
+/* Adds a child's report to the sum of its drift window. The child may be a round ahead, so its
+ * report may be the first value in the slot. */
 static void hear_up(struct tree_aggregation *v, struct tree_aggregation_pair *p, uint64_t index,
                     const struct tree_aggregation_sum *sum)
 {

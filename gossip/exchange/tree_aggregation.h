@@ -2,11 +2,12 @@
  * tree.
  *
  * Averaging by gossip (sketch.h) needs every exchange of a window. Tree aggregation needs only one
- * report of each peer, at any time. A tree consists of shortest paths (graph_tree() in
+ * report of each peer, however late. A tree consists of shortest paths (graph_tree() in
  * topology/topology.h). The tree is the same at all peers that know the same members, and changes
- * with the members. There are four trees, with roots a quarter of the members apart. Windows use
- * the trees in turn, because a broken edge is seldom part of all trees. A *window* is one
- * measurement. It begins at a point in time that all peers know:
+ * with the members. There are four trees. In the list of members, their roots are a quarter of its
+ * length apart. A *window* is one measurement of the consensus distance. Successive windows use
+ * different trees, because a broken edge is seldom part of all trees. A window begins at a point in
+ * time that all peers know:
  *
  *   lock step      A window begins at rounds 0, P, 2P, ..., again at the start of the consensus
  *                  phase, and then with a shorter period. All peers compute the same rounds.
@@ -76,11 +77,11 @@ struct tree_aggregation_pair
     enum tree_aggregation_role role[TREE_AGGREGATION_TREES];
     /* Version number of the trees to which the state of this edge belongs. */
     uint64_t built;
-    /* For each slot: index of the drift window for which the neighbour, as this peer's child
-     * in the tree, has reported. */
+    /* For each slot: index of the drift window (measurement) for which the neighbour, as this
+     * peer's child in the tree, has reported. */
     uint64_t got[TREE_AGGREGATION_SLOTS];
-    /* For each slot: index of the drift window for which a report or result was sent over
-     * this edge. */
+    /* For each slot: index of the drift window for which a report or result was sent over this
+     * edge. */
     uint64_t sent[TREE_AGGREGATION_SLOTS];
     /* Index of the last drift window whose start was announced over this edge (CLOCK message). 0:
      * none was announced. */
@@ -172,8 +173,8 @@ enum tree_aggregation_word {
  * window begins now. The caller must then call tree_aggregation_begin(). */
 bool tree_aggregation_beat(struct tree_aggregation *v, const struct tree_aggregation_place *place,
                            uint64_t round);
-/* Begins a drift window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b
- * - a|^2 over this peer's edges. */
+/* Begins a drift window. s: sketch S x of the current model. norm2: |x|^2. local2: sum of |b - a|^2
+ * over this peer's edges. */
 void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K], double norm2,
                             double local2);
 
@@ -181,9 +182,9 @@ void tree_aggregation_begin(struct tree_aggregation *v, const float s[SKETCH_K],
 const struct tree_aggregation_slot *tree_aggregation_newest(const struct tree_aggregation *v);
 
 /* Chooses the message to send over an edge now. Called once per delta of the edge. Sets *index to
- * the drift window of the message. Sets *sum to the sum that the message carries, which is
- * valid until the next call with this *v. Does not set *sum if there is no message, or for a CLOCK
- * message, which carries no sum. */
+ * the drift window of the message. Sets *sum to the sum that the message carries, which is valid
+ * until the next call with this *v. If there is no message, or for a CLOCK message, which carries
+ * no sum, *sum keeps its value. */
 enum tree_aggregation_word tree_aggregation_say(struct tree_aggregation *v,
                                                 struct tree_aggregation_pair *p, uint64_t *index,
                                                 const struct tree_aggregation_sum **sum);
@@ -195,8 +196,8 @@ void tree_aggregation_pair_place(struct tree_aggregation_pair *p,
                                  uint64_t built);
 /* Records that the edge was reset: messages that may have been lost are sent again. */
 void tree_aggregation_pair_reset(struct tree_aggregation_pair *p);
-/* Handles a message from the neighbour. index: number of the drift window; only its lower 24
- * bits are used. sum: ignored for a CLOCK message. */
+/* Handles a message from the neighbour. index: number of the drift window; only its lower 24 bits
+ * are used. sum: ignored for a CLOCK message. */
 void tree_aggregation_hear(struct tree_aggregation *v, struct tree_aggregation_pair *p,
                            enum tree_aggregation_word word, uint64_t index,
                            const struct tree_aggregation_sum *sum);

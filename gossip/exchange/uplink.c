@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Budget (longest allowed time) of a round's transfers if they follow the local steps, as a share
- * of the time of the local steps. */
+ * of the time of the local steps. Also the least budget if transfers run during the local steps. */
 static const double share_behind = 0.1;
 
 /* Weight of the newest measurement in the moving average from which the prices of codec levels are

@@ -13,7 +13,8 @@
  *
  * Budget: the time that the transfers of a round may take. If transfers follow the local steps, the
  * budget is a tenth of the time of the local steps. If transfers run during the local steps
- * (--overlap), the budget is the time of the local steps less one round trip.
+ * (--overlap), the budget is the time of the local steps less one round trip, but at least a tenth
+ * of the time of the local steps.
  *
  * Time of a level: the bytes of its delta multiplied by the seconds per byte on the slowest edge,
  * because one encoded delta goes to all edges. Seconds per byte are measured in *bursts*. A burst
@@ -35,20 +36,20 @@
  * short deltas also includes latency and delays by other processes, so prices can be too high. From
  * time to time a level that seems too expensive is therefore tried and measured.
  *
- * Hysteresis: the time of a level is extrapolated from the current level. The extrapolation is more
- * precise for levels close to the current one. The floor therefore never rises to more than one
- * level above the current level.
+ * Hysteresis: the time of each level is extrapolated from the time of the current level. The
+ * extrapolation is more precise for levels close to the current one. The floor therefore never
+ * rises to more than one level above the current level.
  *
  *   change   condition
- *   up       UPLINK_UP looks (calls of uplink_look()) in a row at which the higher level would take less than 0.8 of the
- *            budget
+ *   up       UPLINK_UP looks (calls of uplink_look()) in a row at which the higher level would take
+ *            less than 0.8 of the budget
  *   down     UPLINK_DOWN looks in a row at which the floor takes more than the budget; the new
  *            floor is the densest level within the budget
  *
- * After the floor has fallen from a level, this level is not tried for UPLINK_WAIT looks. If the
- * next floor falls before it has lasted for the number of looks of the last wait, the wait doubles,
- * up to UPLINK_WAIT_MOST looks. Otherwise it is UPLINK_WAIT again. An unstable link therefore soon
- * causes few changes.
+ * After the floor has fallen from a level, the floor does not rise to this level again for
+ * UPLINK_WAIT looks. If the next floor falls before it has lasted for the number of looks of the
+ * last wait, the wait doubles, up to UPLINK_WAIT_MOST looks. Otherwise the wait is UPLINK_WAIT
+ * looks again. An unstable link therefore soon causes few changes.
  *
  * If a neighbour acknowledges late, its edge looks slow. The floor then falls, and the drift
  * chooses the level, at higher prices. No single neighbour can raise the floor, because the slowest
@@ -70,8 +71,8 @@ enum {
     /* Number of successive calls of uplink_look() that must find deltas of the floor's codec level
      * too slow. The floor (the sparsest codec level that may be used) then falls. */
     UPLINK_DOWN = 2,
-    /* After the floor has fallen from a level, that level is not tried again for this many calls of
-     * uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
+    /* After the floor has fallen from a level, the floor does not rise to this level again for this
+     * many calls of uplink_look(): UPLINK_WAIT at first, at most UPLINK_WAIT_MOST. */
     UPLINK_WAIT = 8,
     UPLINK_WAIT_MOST = 512,
     /* Largest price of a codec level (transfer time of its delta, divided by the time allowed). The

@@ -76,8 +76,8 @@ bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int
 
 /* Ignores a proposed step counter that is further ahead than an honest peer can propose. Such a
  * proposal would block all new checkpoints up to that step counter. The proposer's eccentricity is
- * at most twice this peer's, and the proposer is ahead of this peer by at most 2 reach + 16 rounds,
- * the lead in lock step. */
+ * at most twice this peer's. In lock step, the proposer is at most 2 reach + 16 rounds ahead of
+ * this peer. */
 void checkpoint_hear(struct checkpoint *c, uint64_t heard_due, uint64_t heard_any,
                      const struct checkpoint_view *v)
 {

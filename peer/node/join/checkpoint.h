@@ -17,8 +17,9 @@
  * reaches the proposed step counter.
  *
  * Each peer keeps two checkpoints on disk, and a new one replaces the older of them. No two peers
- * may be left without a common checkpoint. Therefore, while the last checkpoint is not on disk yet,
- * a peer starts no round within 2 reach + 2 rounds of the next checkpoint (checkpoint_blocks()).
+ * may be left without a common checkpoint. Therefore, while the last checkpoint is not on disk yet
+ * and the next one is due in 2 reach + 2 rounds or less, a peer starts no round
+ * (checkpoint_blocks()).
  *
  * A peer that was asked to stop (graceful_stop.h) proposes a checkpoint at once, and also accepts
  * proposals of its neighbours that it would otherwise ignore.
@@ -27,7 +28,7 @@
  * peer that is stopped there resumes at the end of training.
  *
  * Without lock step each peer takes a checkpoint by itself whenever the --checkpoint interval has
- * passed.
+ * passed, and after the last round of training.
  */
 #ifndef PEER_NODE_JOIN_CHECKPOINT_H
 #define PEER_NODE_JOIN_CHECKPOINT_H
@@ -37,8 +38,8 @@
 struct checkpoint;
 
 /* The last announcement of a checkpoint that this peer accepted from one neighbour. A neighbour may
- * announce a new checkpoint once in half the --checkpoint interval, so false announcements cause
- * few useless checkpoints. A neighbour may also replace its pending announcement by one of an
+ * announce a new checkpoint at most once in half the --checkpoint interval, so false announcements
+ * cause few useless checkpoints. A neighbour may also replace its pending announcement by one of an
  * earlier step counter: it may have heard an earlier proposal of another peer in the meantime. */
 struct checkpoint_word
 {
@@ -64,10 +65,10 @@ void checkpoint_close(struct checkpoint *c);
 /* Starts the interval to the next checkpoint. Called when training begins or resumes. */
 void checkpoint_start(struct checkpoint *c);
 
-/* Returns whether a neighbour's announcement counts, and stores it in *w if so. `due`: the
- * announced step counter; 0: none. `beat`: step counter of this peer. every_us: interval of
- * --checkpoint, in microseconds. A peer that was asked to stop uses all announcements, whatever
- * this function returns. */
+/* Returns whether this peer accepts a neighbour's announcement of a checkpoint, and stores an
+ * accepted one in *w. `due`: the announced step counter; 0: none. `beat`: step counter of this
+ * peer. every_us: interval of --checkpoint, in microseconds. A peer that was asked to stop uses all
+ * announcements, whatever this function returns. */
 bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
                      int64_t every_us);
 
@@ -100,8 +101,7 @@ void checkpoint_written(struct checkpoint *c, uint64_t beat);
  * is not on disk and the next checkpoint is due soon. */
 bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v);
 
-/* Called after each job with the number of vertices of the graph. Keeps the largest number since
- * the last checkpoint. */
+/* Records that the graph has n_members vertices now. Called after each job. */
 void checkpoint_members(struct checkpoint *c, uint32_t n_members);
 /* Returns whether the graph, which has n_members vertices now, had more vertices at some time since
  * the last checkpoint. */

@@ -30,8 +30,8 @@ struct initial
     uint32_t link;
     bool sole;     /* True: all pieces that have arrived came over the session `link`. */
     size_t n_here; /* Number of pieces that have arrived: the first n_here of the model. */
-    /* The first n_asked pieces of the model have arrived, or were requested over the session
-     * `link`. */
+    /* Number of pieces that have arrived or were requested over the session `link`: the first
+     * n_asked of the model. */
     size_t n_asked;
     /* Node time at which the last piece arrived, or at which the session `link` was chosen, in
      * microseconds. */
@@ -150,9 +150,10 @@ bool initial_alone(const struct initial *in)
     return in->none_us != 0;
 }
 
-/* Called when no session can be asked. Returns INITIAL_NOWHERE after INITIAL_ABANDON_US if this
- * peer has sessions, but none with a member that has the initial model, or if no other member is
- * alive. Else returns INITIAL_WAITS: a live member without a session may still be reached later. */
+/* Chooses the result while no session can be asked. INITIAL_NOWHERE requires both of these
+ * conditions: (1) for INITIAL_ABANDON_US, no session has been with a member that has the initial
+ * model; (2) this peer has sessions, or no other member is alive. Otherwise the result is
+ * INITIAL_WAITS: a live member without a session may still be reached later. */
 static enum initial_said nobody(struct initial *in)
 {
     bool any = false;

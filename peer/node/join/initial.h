@@ -16,7 +16,8 @@
  *     member for INITIAL_WRONG_US.
  *   - The hash is wrong, and the pieces are from several members: discard them, and fetch all
  *     pieces from one member.
- *   - No member has had the model for INITIAL_ABANDON_US: the result is INITIAL_NOWHERE.
+ *   - For INITIAL_ABANDON_US, no session is with a member that has the model: the result is
+ *     INITIAL_NOWHERE, unless this peer has no session and a live member may still be reached.
  *
  * A peer that lacks the initial model says HELLO like a peer without a run. Members therefore do
  * not ask it for the model. A member that has a session with such a peer also waits for it before
@@ -49,13 +50,14 @@ enum initial_said initial_update(struct initial *in);
  * words. */
 const char *initial_take(struct initial *in, const struct link *l, const struct wire_model *m);
 
-/* Returns whether no session can be asked for the initial model now. The caller should then dial
- * other members. */
+/* Returns whether the last initial_update() found no session with a member that has the initial
+ * model. The caller should then dial other members. */
 bool initial_alone(const struct initial *in);
 
 /* Returns the session of a member that lacks the run's initial model or has no run yet. The first
  * round must wait for this member, up to --quorum-timeout after the session began. NULL: there is
- * no such member, or the users' programs do not supply the initial model of this run. */
+ * no such member, or every peer of the run computes the initial model itself (trainer.begins is
+ * NULL). */
 const struct link *initial_awaited(const struct initial *in);
 
 #endif

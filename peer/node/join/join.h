@@ -35,13 +35,14 @@ enum initial_said {
 struct join_fetched
 {
     const float *model; /* The fetched model, in the format of mixing_take_model(). */
-    /* Round of the model: lower median of the rounds that the sources reported last. join_fetched()
-     * returns it after round_quorum_joined() has limited it. 0: no piece was requested from any
-     * source. */
+    /* Round of the model: lower median of the rounds that the sources reported last. In the result
+     * of the function join_fetched(), round_quorum_joined() has limited it. 0: no piece was
+     * requested from any source. */
     uint64_t round;
     size_t n_givers; /* Number of sources that sent at least one piece. */
     /* Largest distance of the model from the model of a source, relative to the norm of the fetched
-     * model. Estimated from sketches. INFINITY: no source has sent sketches. */
+     * model. Estimated from sketches. INFINITY: no source has sent sketches, or the estimated norm
+     * is 0. */
     double apart;
     bool certified; /* True: a certificate covers the models of all sources. */
 };

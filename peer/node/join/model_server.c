@@ -47,8 +47,8 @@ struct model_server
     } at[NODE_LINKS_MAX]; /* Pending requests of each session, indexed by the session's slot. */
     /* False: no request of any session is pending, so the loops over all sessions are skipped. */
     bool any;
-    /* True: the certificate of the run covers this peer's current model. The copy for pieces is of
-     * this model. */
+    /* True: the certificate of the run covers this peer's current model, and the model in
+     * `copy`. */
     bool certified;
     struct packet *held; /* Copy of the model that this step sends, released in the next step. */
     /* Pieces and sketches that this step sends, released in the next step. */
@@ -112,7 +112,8 @@ void model_server_release(struct model_server *o)
         drop_copy(o);
 }
 
-/* The copy for pieces may contain the model before the final averaging, so it is dropped. */
+/* When the flag changes, the copy for pieces may still contain the model before the final
+ * averaging, so the copy is dropped. */
 void model_server_certify(struct model_server *o, bool certified)
 {
     if (o->certified != certified)
@@ -302,8 +303,8 @@ static void fill_piece(const struct run_context *w, const struct model_server_pi
     memcpy(out->bytes, x + at, out->len);
 }
 
-/* Answers the oldest request for a piece of the i-th session. Returns false if no buffer is
- * available; the request then stays pending. */
+/* Answers the i-th session's oldest request for a piece or for sketches of all pieces. Returns
+ * false if no buffer is available; the request then stays pending. */
 static bool send_piece(struct model_server *o, size_t i)
 {
     /* The cast to float is valid, because packet.bytes is aligned to the size of a float. */
@@ -361,8 +362,8 @@ static void set_copy(struct model_server *o, struct packet *model, uint64_t roun
     o->copy_us = o->env->now_us;
 }
 
-/* Returns a copy of the current model if `needed` is true. NULL: it is false, or there is no
- * memory. */
+/* Returns a copy of the current model if `needed` is true. NULL: `needed` is false, or memory is
+ * exhausted. */
 static struct packet *copy_model(struct model_server *o, bool needed)
 {
     struct packet *now = needed ? packet_get(&o->workshop->models) : NULL;

@@ -71,8 +71,9 @@ bool model_server_send_initial(struct model_server *o, const struct link *l,
  * stay pending. */
 void model_server_serve_pieces(struct model_server *o);
 
-/* Called when the send queue of session `number` has sent its bulk data. Returns the session if its
- * next request can be answered now, else NULL. */
+/* Records that the send queue of session `number` has sent its bulk data, so that the session may
+ * get its next answer. Returns the session if a request for a whole model or for layer sketches can
+ * be answered now, else NULL. */
 const struct link *model_server_sent(struct model_server *o, uint32_t number);
 
 /* Returns whether a copy of the model at round `round` would answer a pending request. `mixed`: the

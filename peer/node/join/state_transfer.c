@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A bit set and a uint8_t hold indices of sources. */
+/* Each source has one bit in state_transfer_piece.asked. */
 _Static_assert(PIECE_SOURCES <= 32, "state_transfer_piece.asked has 32 bits");
 
 enum {
@@ -86,8 +86,8 @@ struct state_transfer
     size_t n_sources;
     uint64_t key; /* Key of the requested sketches. 0: no sketches are requested now. */
     /* Largest distance of the judged model from the model of a source, relative to the norm of the
-     * judged model. Estimated from sketches. INFINITY: no source has sent sketches. Valid after
-     * state_transfer_update() has returned true. */
+     * judged model. Estimated from sketches. INFINITY: no source has sent sketches, or the
+     * estimated norm is 0. Valid after state_transfer_update() has returned true. */
     double apart;
     /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with the
      * key `key` were first requested. In microseconds. */
@@ -210,8 +210,8 @@ bool state_transfer_is_source(const struct link *l, const struct finish_proposal
                || (finish_status_of(certificate, l->id) == FINISH_WITHIN && !l->uncertified));
 }
 
-/* Returns the upper median of the rounds that possible sources report, 0 without such sources. A
- * median is used because a single member may report any round. */
+/* Returns the upper median of the rounds that possible sources report. 0: there are no possible
+ * sources. A median is used because a single member may report any round. */
 static uint64_t usual_round(const struct state_transfer *f)
 {
     uint64_t round[NODE_LINKS_MAX];
@@ -236,7 +236,7 @@ static void free_pieces(struct state_transfer *f, size_t k)
     f->source[k].n_asked = 0;
 }
 
-/* Returns the index of the source with this identity, n_sources if no source has it. */
+/* Returns the index of the source with this identity, or n_sources if no source has it. */
 static size_t source_of(const struct state_transfer *f, const uint8_t *id)
 {
     size_t k = 0;
@@ -245,10 +245,11 @@ static size_t source_of(const struct state_transfer *f, const uint8_t *id)
     return k;
 }
 
-/* Returns the session of the best candidate for a new source, or NULL: the one with the highest
- * round, which must be at least `least`. Candidates are the members that are no source yet, and
- * sources that have lost their session and have a new one, unless they are excluded
- * (SOURCE_STRUCK). A member that reconnects keeps its index, so it counts as one source only. */
+/* Returns the session of the best candidate for a new source: the one with the highest round, which
+ * must be at least `least`. Candidates are members that are no source yet, and sources with a new
+ * session after the loss of the old one. Excluded sources (SOURCE_STRUCK) are no candidates. A
+ * member that reconnects keeps its index, so it counts as one source only. NULL: there is no
+ * candidate. */
 static const struct link *best_new(const struct state_transfer *f, uint64_t least)
 {
     const struct link *best = NULL;
@@ -334,7 +335,8 @@ static bool others_left(const struct state_transfer *f)
     return false;
 }
 
-/* Cancels the open requests at sources that are silent, excluded or without a session. */
+/* Cancels the open requests at sources that are excluded or without a session, and at sources that
+ * have not answered for STATE_TRANSFER_STALL_US, which become SOURCE_SILENT. */
 static void look_for_stalls(struct state_transfer *f)
 {
     for (size_t k = 0; k < f->n_sources; k++) {
@@ -372,8 +374,8 @@ static void ask_the_silent(struct state_transfer *f)
 
 /* Returns the earliest acceptable round of a model that is requested from source k: four fifths of
  * the round that the source reported last. The outlier filter can compare two models if one has
- * done at most 5/4 as many rounds as the other (gossip/exchange/outlier_filter.h). A peer with a
- * model that is still close to the initial model would refuse the deltas of all members. */
+ * done at most 5/4 as many rounds as the other (gossip/exchange/outlier_filter.h). With an older
+ * model, which is closer to the initial model, this peer would refuse the deltas of all members. */
 static uint64_t least_round(const struct state_transfer *f, size_t k)
 {
     uint64_t round = f->source[k].round;
@@ -397,8 +399,8 @@ static void ask(struct state_transfer *f, size_t k, uint32_t piece, uint64_t key
 }
 
 /* Returns whether the message answers an open request, and marks the request as answered. Sets *now
- * to false if the request was sent by an earlier fetch, because the answer may then be a model of
- * another run. */
+ * to whether the request belongs to the current fetch. An answer to an earlier fetch may be a model
+ * of another run. */
 static bool was_asked(struct state_transfer *f, const struct link *l, const struct wire_model *m,
                       bool *now)
 {
@@ -489,7 +491,8 @@ static void strike(struct state_transfer *f, size_t k, const char *why)
 }
 
 /* Stages a piece from source k. Returns NULL, or the protocol violation in words. A piece that is
- * not finite is replaced by the initial model's piece and stays missing. */
+ * not finite stays missing, and the initial model's piece takes its place (zeros for a piece of the
+ * outer momentum). */
 static const char *take_piece(struct state_transfer *f, size_t k, const struct wire_model *m)
 {
     /* The message answers a request of this fetch (was_asked()), so the piece exists. */
@@ -644,7 +647,8 @@ static bool none_refused(struct state_transfer *f, struct piece_view *v)
 }
 
 /* Returns the largest distance of the fetched model from a source's model, relative to the norm of
- * the fetched model. Estimated from sketches. INFINITY: no source has sent sketches. */
+ * the fetched model. Estimated from sketches. INFINITY: no source has sent sketches, or the
+ * estimated norm is 0. */
 static double apart(const struct piece_view *v)
 {
     size_t n = v->n_pieces * PIECE_SKETCH;

@@ -16,10 +16,10 @@
  *       no source is contradicted      the model is complete
  *       a source is contradicted       exclude it and fetch its pieces from other sources
  *
- * Up to STATE_TRANSFER_SOURCES sources are used in parallel. While there are fewer, this peer calls
+ * Up to STATE_TRANSFER_SOURCES sources are used in parallel. While there are fewer, this peer dials
  * more members. At most STATE_TRANSFER_WINDOW requests are open at each source, so that a faster
  * source sends more pieces. If no piece is left to request, pieces that are late are also requested
- * from a second source, and the copy that arrives first counts. When the session of a source ends,
+ * from a second source, and the copy that arrives first is used. When the session of a source ends,
  * the pieces that it has sent stay valid.
  *
  * The pieces are from different rounds, because the sources continue to train. A single message
@@ -28,8 +28,8 @@
  *
  * A source that most other sources contradict is excluded. If two sources contradict each other and
  * no third one has answered, the source whose model is farther from the run's initial model is
- * excluded. Nothing shows which of the two lies, and the nearer model does less harm. A single
- * source is not judged, because there is nothing to compare it with.
+ * excluded. Nothing shows which of the two sources is wrong, and the nearer model does less harm. A
+ * single source is not judged, because there is nothing to compare it with.
  *
  * With --outer the pieces of the outer momentum follow those of the model (run_context.h). They are
  * not judged, because each peer has another momentum.
@@ -85,7 +85,8 @@ const char *state_transfer_take(struct state_transfer *f, const struct link *l,
 
 /* Returns whether a fetch is under way. */
 bool state_transfer_is_active(const struct state_transfer *f);
-/* Returns the certificate of the last state_transfer_update(). NULL: any member is a source. */
+/* Returns the certificate of the last state_transfer_update(). NULL: sources need not be covered by
+ * a certificate. */
 const struct finish_proposal *state_transfer_certificate(const struct state_transfer *f);
 
 #endif

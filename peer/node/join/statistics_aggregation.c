@@ -59,7 +59,7 @@ struct statistics_aggregation
      * tried. tell_us: node time of the next message about what this peer waits for. */
     int64_t look_us, tell_us;
     bool gathers; /* True: a live member is configured to create the run from the statistics. */
-    /* True: this peer has warned that the data of a member have other columns than its own. */
+    /* True: this peer has warned that the data of a member do not match its own data. */
     bool left_out;
 };
 
@@ -214,8 +214,9 @@ void statistics_aggregation_take(struct statistics_aggregation *p, const struct 
 
 /* ---- forwarding ---- */
 
-/* Sends the statistics *said of one member over session l. Does nothing if the other end is that
- * member, or has sent these statistics to this peer. Returns the number of bytes sent, or 0. */
+/* Sends the statistics *said of one member over session l. Returns the number of bytes sent, or 0
+ * if nothing is sent: (1) the other end is that member, (2) the other end has sent these statistics
+ * to this peer, or (3) the member table no longer has the process that they describe. */
 static size_t pass_on(struct statistics_aggregation *p, const struct link *l,
                       const struct member_statistics *said)
 {
@@ -334,7 +335,8 @@ static void list(const struct gathering *g, bool said, char text[NAMES])
     }
 }
 
-/* Prints what this peer waits for, every STATISTICS_LOG_AGAIN_US. */
+/* Prints every STATISTICS_LOG_AGAIN_US what this peer waits for. Prints nothing while no member
+ * would create the run or while peers refuse this peer's sessions. */
 static void tell(struct statistics_aggregation *p, const struct gathering *g)
 {
     struct env *v = p->env;

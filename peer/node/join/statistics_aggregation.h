@@ -8,7 +8,7 @@
  * follows:
  *
  *   1. Only members that are configured to create a run are considered.
- *   2. Of these, the ones whose set of label names is the most frequent set of all members.
+ *   2. Of these, the ones whose set of label names the largest number of members have.
  *   3. Of these, the ones with the most label names.
  *   4. Of these, the first one in the order of the member table.
  *
@@ -21,9 +21,9 @@
  * arrived. If two runs are created, peers choose one of them by the usual rule (run_context.h). A
  * peer that joins or returns later adopts the run unchanged.
  *
- * Only the first statistics of each process of a member count. An invalid message is a protocol
- * violation and changes nothing. A peer whose columns do not match those of the creator ends with
- * an error message. The creator leaves out members whose columns do not match its own.
+ * If a process sends statistics more than once, only the first ones are used. An invalid message is
+ * a protocol violation and changes nothing. A peer whose columns do not match those of the creator
+ * ends with an error message. The creator leaves out members whose columns do not match its own.
  */
 #ifndef PEER_NODE_JOIN_STATISTICS_AGGREGATION_H
 #define PEER_NODE_JOIN_STATISTICS_AGGREGATION_H
