@@ -73,8 +73,8 @@ static void pass_check(const struct averaging_pass *p)
     assert(p->over_beat <= p->beat);
 }
 
-/* Returns whether this job must not begin an averaging pass, because an exchange would be in the
- * model of only one of its two ends. The deltas of this job are made for step counter `first`.
+/* Returns whether this job must not begin an averaging pass, because only one of the two ends of an
+ * exchange would have it in its model. The deltas of this job are made for step counter `first`.
  * These exchanges prevent the pass:
  *
  *   - An exchange that is pending and not ready: the neighbour may have committed it already. Edges
@@ -129,9 +129,10 @@ static bool stays(const struct edges *es)
     return p->over && !commits(es) && (same || member_counts_ended(es->env));
 }
 
-/* Returns whether a finished member proves that the last exact pass of this peer was exact at all
- * peers. The proof stays valid if this peer has begun another pass, because a report reached it
- * late: exchanges between equal models change nothing. */
+/* Returns whether the last exact pass of this peer is known to have been exact at all peers: a
+ * member has finished, and the pass ended at most two cycles ago with the current members. The news
+ * of the end may arrive after this peer has begun another pass. The result is still true then,
+ * because exchanges between equal models change nothing. */
 static bool is_again(const struct edges *es, uint64_t beat)
 {
     const struct averaging_pass *p = &es->pass;
@@ -172,10 +173,10 @@ void averaging_pass_plan(struct edges *es, uint64_t beat)
     pass_check(p);
 }
 
-/* Sets `bound` to the rounding error of the pass. An exchange rounds in five places, each by at
- * most 2^-24 of a model's length. The bound assumes that all models are at most twice as long as
- * this peer's model at the start or at the end of the pass, whichever is longer. The errors are
- * independent, so their squares add up (sketch_rounding()). */
+/* Sets `bound` to the bound on the rounding error of the pass. An exchange rounds in five places,
+ * each by at most 2^-24 of a model's length. No model is assumed to be longer than twice the larger
+ * of two lengths: that of this peer's model at the start of the pass, and that at its end. The
+ * errors are independent, so their squares add up (sketch_rounding()). */
 void averaging_pass_done(struct edges *es)
 {
     struct averaging_pass *p = &es->pass;

@@ -3,7 +3,7 @@
  *
  * With the topology base:K and uncompressed models, one pass of R rounds replaces every model by
  * the mean of all models: each element of the product of its mixing matrices is 1/n
- * (topology/base.c). The same is true for one-peer-exponential with 2^m members. A pass is called
+ * (topology/base.c). One-peer-exponential with 2^m members has this property, too. A pass is called
  * *exact* (`clean` in the code) if every exchange took place in its round, at all peers, and among
  * the same members. After an exact pass no estimate of the consensus distance is needed.
  *
@@ -11,7 +11,8 @@
  * A cycle then consists of two parts:
  *
  *   - Step counters T + 1 to T + R: the exchanges of rounds 0 to R - 1 of the pass.
- *   - Step counters T + R + 1 to T + 2 R + 2: no exchanges. BEATs carry `settled`, hop by hop.
+ *   - Step counters T + R + 1 to T + 2 R + 2: no exchanges. BEATs spread `settled` (edges.h) hop by
+ *     hop.
  *
  * Each delta shows whether the pass was exact so far. If so, the delta carries the *number of the
  * pass*, which is derived from the members and from the step counter at which the pass began.
@@ -65,7 +66,7 @@ struct averaging_pass
     uint64_t over_beat; /* Step counter at the end of the last exact pass. 0: there was none. */
     uint64_t over_view; /* Hash of the members in the last exact pass. */
     /* Bound on the distance of this peer's model from the mean after an exact pass, relative to
-     * |x|. Rounding errors cause this distance. 0: not computed yet. */
+     * |x|. Only rounding errors cause this distance. 0: not computed yet. */
     double bound;
 };
 
@@ -74,16 +75,16 @@ struct averaging_pass
  * exact passes. Otherwise estimates of the consensus distance end the phase. */
 bool averaging_pass_counts(const struct edges *es);
 
-/* To be called when a job is planned at step counter `beat`, after the last change of the edges
- * before the job. Checks the exchanges that the job commits, and ends or begins a pass. */
+/* Checks the exchanges that the next job commits, and ends or begins a pass. To be called when the
+ * job is planned at step counter `beat`, after all changes of the edges. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* To be called between jobs, at step counter `beat`. Sets `over` if another member has finished,
- * because this proves that this peer's last exact pass was exact at all peers. The pass must have
- * ended at most two cycles ago, with the current members. */
+/* Sets `over` if another member has finished, and this peer's last exact pass ended at most two
+ * cycles ago with the current members. The end of that member proves that the pass was exact at all
+ * peers. To be called between jobs, at step counter `beat`. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
-/* To be called after a job. When an exact pass is complete, computes `bound`, the bound on its
- * rounding errors. O(dim) in that case. */
+/* Computes `bound`, the bound on the rounding errors of an exact pass, when the pass is complete.
+ * To be called after each job. O(dim) after the last job of a pass, else O(1). */
 void averaging_pass_done(struct edges *es);
 
 /* Returns whether lock step must wait for the edge to b at step counter `beat`, because the pass
@@ -91,7 +92,7 @@ void averaging_pass_done(struct edges *es);
 bool averaging_pass_needs(const struct edges *es, const struct neighbour *b, uint64_t beat);
 
 /* Returns a bound on the distance of this peer's model from the mean after an exact pass, relative
- * to |x|. The distance is caused by rounding errors only. INFINITY: no exact pass is complete. */
+ * to |x|. Only rounding errors cause this distance. INFINITY: no exact pass is complete. */
 double averaging_pass_bound(const struct edges *es);
 
 #endif

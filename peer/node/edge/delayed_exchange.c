@@ -50,8 +50,8 @@ void delayed_exchange_delta(struct delayed_exchange *s, const struct edge *e, ui
 
 /* Returns whether a stale edge (one that mixes outdated replicas) stays stale: for at least LEAST
  * exchanges, in which both ends send new deltas, and then until this peer's last delta left little
- * of the model unsent. A sparse codec needs several exchanges for that, so there is a limit of MOST
- * exchanges. */
+ * of the model unsent. With a sparse codec this may take many exchanges. After MOST exchanges the
+ * edge is therefore no longer stale in any case. */
 static bool goes_on(const struct delayed_exchange *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };

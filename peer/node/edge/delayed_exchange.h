@@ -8,14 +8,14 @@
  *
  * The state of an edge changes with these events (SCHEDULE_BRIEF_US is 1 s):
  *
- *   - normal to stale: the edge opens after it was away for more than 1 s.
+ *   - normal to stale: the edge opens after more than 1 s in which it was not open.
  *   - normal to late: a delta arrives more than 1 s after the previous delta or the opening of the
  *     edge, and this peer's own delta of the exchange is more than 2 rounds old.
  *   - late to stale: the exchange is committed, and its squared distance D^2 exceeds the limit
  *     most2.
  *   - late to normal: the exchange is committed, and D^2 is at most most2.
  *   - stale to normal: after 2 exchanges or more, this peer's last delta left at most most2 (as a
- *     squared length) unsent. After 64 exchanges the edge is normal in any case.
+ *     squared length) unsent. After 64 exchanges a stale edge becomes normal in any case.
  *
  * The distance D = |b - a| of the replicas decides whether a late exchange matters. If all deltas
  * of an edge take long, every exchange is late, but it still brings the two models together.
@@ -38,8 +38,8 @@ struct delayed_exchange
     int64_t came_us;
     /* True: the neighbour's last delta was late, and its exchange is not evaluated yet. */
     bool late;
-    /* Number of complete exchanges of the edge when the late delta arrived. The late delta belongs
-     * to the next exchange. */
+    /* Number of complete exchanges of the edge when the late delta arrived, which belongs to the
+     * next exchange. */
     uint64_t done;
 };
 

@@ -52,7 +52,7 @@ static double reach(const struct edges *es, size_t n_members)
 }
 
 /* Returns L_i of this peer, relative to |x| (distance_bound.h). The models of two neighbours i and
- * j are at most half of L_i + L_j apart. INFINITY: not known. */
+ * j are at most (L_i + L_j) / 2 apart. INFINITY: not known. */
 static double neighbours_bound(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -64,10 +64,10 @@ static double neighbours_bound(const struct edges *es)
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
         if (b->aside)
-            /* The edge belongs to training only, so its values are outdated and do not count. */
+            /* The edge belongs to training only, so its values are outdated. */
             continue;
         if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
-            /* A distrusted neighbour takes no part in the consensus, so its edge does not count. */
+            /* A distrusted neighbour takes no part in the consensus. */
             continue;
         if (m->rounded != NULL)
             measure_held(m, e, &d2, &e2);
@@ -87,8 +87,9 @@ double distance_bound_bound(const struct edges *es, size_t n_members)
     return n_members < 2 ? (double)INFINITY : reach(es, n_members) * neighbours_bound(es);
 }
 
-/* Returns whether the neighbour has ended and counts: it is neither failed nor distrusted. Always
- * false without lock step, where the last report of the neighbour may be lost. */
+/* Returns whether the neighbour has ended its run and its final model can be judged: the neighbour
+ * is neither failed nor distrusted, and its edge does not belong to training only. Always false
+ * without lock step, where the last report of the neighbour may be lost. */
 static bool has_ended(const struct edges *es, const struct neighbour *b)
 {
     const struct member *other = members_find(es->env->members, b->edge.id);
@@ -98,7 +99,8 @@ static bool has_ended(const struct edges *es, const struct neighbour *b)
 }
 
 /* Returns how many neighbours have a final model that is farther than twice the target from this
- * peer's model. The replica of a final model has an error of E. O(dim). */
+ * peer's model. The error of the replica of a final model, about sqrt(gamma.e2), is subtracted from
+ * its distance. O(dim) for each neighbour. */
 static size_t n_final_models_apart(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -126,8 +128,7 @@ double distance_bound_apart(const struct edges *es)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         measure(&b->edge, &d2, &e2);
-        /* An edge without a recent exchange has outdated replicas, so its distance does not
-         * count. */
+        /* An edge without a recent exchange has outdated replicas, so it is left out. */
         if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
             continue;
         most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
@@ -164,8 +165,8 @@ size_t distance_bound_ended_apart(const struct edges *es)
     return n;
 }
 
-/* Returns whether all neighbours have ended and were near the mean, and none is distrusted. The
- * last bound then stays valid. */
+/* Returns whether all neighbours have ended and were near the mean, and no neighbour is distrusted.
+ * The last bound on the consensus distance then stays valid. */
 static bool all_ended(const struct edges *es)
 {
     for (size_t i = 0; i < es->n; i++) {

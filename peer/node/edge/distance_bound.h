@@ -21,13 +21,13 @@
  * and E' = |r(x) - r(a)|, where x has already made its last move. Then the first bound holds with
  * L_i = D'_i + 2 E'_i. The second bound is not used, because a later x may be rounded differently.
  *
- * In lock step with a constant graph and without --byzantine, the bound counts at once, and the
- * smaller one of the two bounds is used.
+ * In lock step with a constant graph and without --byzantine, the bound counts as evidence at once,
+ * and the smaller one of the two bounds is used.
  *
- * In all other cases only the first bound is used. It counts after it was below the target for
- * DISTANCE_BOUND_ROUNDS rounds in which the estimate by sketches was above the target. The bound is
- * then a fallback for missing or false sketches: a Byzantine member can send false sketches, but
- * its model is measured like any other.
+ * In all other cases only the first bound is used. It counts as evidence after it was below the
+ * target for DISTANCE_BOUND_ROUNDS rounds in which the estimate by sketches was above the target.
+ * The bound is then a fallback for missing or false sketches: a Byzantine member can send false
+ * sketches, but its model is measured like any other.
  *
  * Once a member has ended, open edges connect only the remaining members, and their distances say
  * nothing about the member that has ended. From then on the bound cannot decrease, unless it was
@@ -39,7 +39,7 @@
 #include "peer/node/edge/edges.h"
 
 /* Number of consecutive rounds of the consensus phase for which the bound on the distance must be
- * below the target before it counts as evidence. */
+ * below the target before it counts as evidence, unless distance_bound_at_once() is true. */
 enum { DISTANCE_BOUND_ROUNDS = 64 };
 
 /* The bound on the consensus distance that this peer computes from its edges after each job of the
@@ -87,8 +87,8 @@ double distance_bound_bound(const struct edges *es, size_t n_members);
  * neighbours do not know yet. D / 2 - E: of two models at distance D, at least one is D / 2 or more
  * from the mean, and the replicas show D with an error of about E.
  *
- * With --byzantine B the distances along the edges may be false. The result is INFINITY if the final
- * models of more than B neighbours are farther from this peer's model than 2 * --final-drift,
+ * With --byzantine B the distances along the edges may be false. The result is INFINITY if the
+ * final models of more than B neighbours are farther from this peer's model than 2 * --final-drift,
  * because at least one of these neighbours is honest. For example, the honest neighbours end first,
  * and a Byzantine neighbour then moves this peer away from them. Otherwise the result is 0. */
 double distance_bound_apart(const struct edges *es);

@@ -290,9 +290,9 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
 }
 
 /* Drops the edges that the topology no longer contains. An edge with a ready exchange is kept until
- * the next job commits it: the neighbour may have committed it already, and an exchange that only
- * one end commits changes the mean of all models. An exchange without the neighbour's delta cannot
- * be committed and is dropped. */
+ * the next job commits the exchange. The neighbour may have committed it already, and an exchange
+ * that only one end commits changes the mean of all models. An exchange without the neighbour's
+ * delta cannot be committed and is dropped. */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {
@@ -304,9 +304,8 @@ static void drop_unwanted(struct edges *es)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edges_pause(es, b, true, "not in the graph any more");
-            /* An edge that has left the graph is kept until the next job has committed its
-             * complete exchange. If a later graph contains the edge again, an EDGE message has
-             * to open it. */
+            /* The edge waits for the next job. If a later graph contains it again, an EDGE message
+             * has to open it. */
             b->must_ask = true;
             continue;
         }
@@ -501,9 +500,9 @@ static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
         *next = due;
 }
 
-/* Evaluates the checkpoint announcement `due` of neighbour b. checkpoint_word() limits how many new
- * checkpoints a neighbour may announce. An announcement that repeats a known checkpoint does not
- * count towards this limit. */
+/* Records the checkpoint announcement `due` of neighbour b in heard_any and, within the limit of
+ * checkpoint_word(), in heard_due. checkpoint_word() limits how many new checkpoints a neighbour
+ * may announce. An announcement that repeats a known checkpoint is not subject to this limit. */
 static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
 {
     int64_t every_us = es->env->config.checkpoint_us;
@@ -681,8 +680,8 @@ static bool is_away(const struct neighbour *b, int64_t now_us)
     return b->link == NULL || now_us - b->link->heard_us > ABSENT_US;
 }
 
-/* Returns whether all of several neighbours are absent. The cause is then probably the network of
- * this peer. */
+/* Returns whether this peer has two or more neighbours, and all of them are absent. The cause is
+ * then probably the network of this peer. */
 static bool is_isolated(const struct edges *es)
 {
     size_t n_away = 0;
@@ -692,8 +691,8 @@ static bool is_isolated(const struct edges *es)
 }
 
 /* Absences of neighbours do not count as flapping while this peer is isolated. Otherwise a peer
- * that was cut off for some seconds would not wait for any neighbour afterwards, and leave the lock
- * step. */
+ * that was cut off for some seconds would not wait for any neighbour afterwards, and would leave
+ * lock step. */
 void edges_tick(struct edges *es)
 {
     int64_t now = es->env->now_us;
@@ -721,7 +720,8 @@ static void resend(struct edges *es, struct neighbour *b)
     e->resend_prev = e->resend_cur = false;
 }
 
-/* Returns the session for the edge to b, or NULL. Without a session, dials b. */
+/* Returns the session for the edge to b, or NULL if there is none that the edge can use. Without a
+ * session, dials b, unless the graph no longer contains the edge. */
 static const struct link *session_for(struct edges *es, const struct neighbour *b)
 {
     if (!b->wanted && !b->aside)

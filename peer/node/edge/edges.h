@@ -50,7 +50,8 @@ enum {
 struct neighbour_word
 {
     uint64_t beat; /* Step counter of the neighbour. 0: no BEAT has arrived. */
-    /* Hops around the neighbour within which all peers are known to be under --final-drift. */
+    /* Number of hops around the neighbour within which all peers are known to be under
+     * --final-drift. */
     uint32_t settled;
 };
 
@@ -63,7 +64,7 @@ struct neighbour_told
      * which this peer takes its next checkpoint (0: none). */
     uint64_t beat, due;
     /* settled: number of hops that the BEAT announced, within which all peers are near the mean. n:
-     * number of times in a row that this peer wanted to send an equal BEAT. Some of these
+     * number of successive attempts to send a BEAT with these values, the first one included. Some
      * repetitions are not sent. */
     uint32_t settled, n;
 };
@@ -90,7 +91,7 @@ struct neighbour
     /* True: an EDGE message must be sent, which asks the neighbour to open the edge. */
     bool must_ask;
     int64_t lost_us; /* Time at which the session was lost. Valid while there is no session. */
-    /* Last time at which the edge was OPEN or DONE. If the edge never was: time of its creation. */
+    /* Last time at which the edge was OPEN or DONE. Time of its creation if it was never OPEN. */
     int64_t open_us;
     /* Largest step counter of the neighbour in an EDGE or BEAT message since the edge last
      * opened. */
@@ -115,8 +116,8 @@ struct neighbour
     /* Consensus step size of the edge after the last job. This is a copy, because the worker may
      * change edge.gamma while a job runs. */
     double gamma;
-    /* End of the closure for distrust: the edge stays closed until this time. In the consensus
-     * phase only the first closure of the edge counts (edges_trust.c). */
+    /* Time until which the edge is closed for distrust. 0: it was never closed. In the consensus
+     * phase this time is ignored unless the edge was closed only once (edges_trust.c). */
     int64_t barred_us;
     uint32_t n_barred; /* Number of times that the edge was closed for distrust. */
     /* True: the neighbour was distrusted, and the edge has completed fewer than 32 exchanges (WELL)
@@ -131,7 +132,7 @@ struct neighbour
     struct neighbour_part part;
     struct neighbour_told told;
     /* Mixing weight of the edge in each round of a pass (the sequence of rounds that the topology
-     * repeats), as packed by round_schedule_word(). 0: the edge is not used in this round. */
+     * repeats), as packed by round_schedule_word(). 0: the edge is not used in that round. */
     uint32_t turn[EDGES_ROUNDS_MAX];
 };
 
@@ -153,17 +154,17 @@ struct edges_status
     double spread;
     /* Mean speed of the peers in local steps per second, as estimated for --local-steps auto. */
     double pace;
-    /* Step counter of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a step counter in the past: none. */
+    /* Step counter of the earliest checkpoint that a neighbour has announced within the limit of
+     * checkpoint_word(). 0, or a step counter in the past: none. */
     uint64_t heard_due;
-    /* Step counter of the earliest checkpoint that neighbours announced, whether checkpoint_word()
-     * accepted it or not. 0, or a step counter in the past: none. */
+    /* Step counter of the earliest checkpoint that a neighbour has announced, also beyond the limit
+     * of checkpoint_word(). 0, or a step counter in the past: none. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
     int64_t exchange_us;
-    /* Last time at which this peer stopped waiting for a neighbour. Only the first time per
-     * neighbour counts. 0: never. */
+    /* Last time at which this peer stopped waiting for a neighbour. Only the first time for each
+     * neighbour is recorded. 0: never. */
     int64_t excused_us;
     /* Number of resets of all edges. A reset begins a new epoch of an edge, with new replicas at
      * both ends. The first epoch of an edge is no reset. */
@@ -230,40 +231,41 @@ void edges_call(struct edges *es);
 
 /* Sets edge i to DONE: no further exchange takes place. */
 void edges_finish(struct edges *es, size_t i);
-/* Announces this peer's progress by a BEAT to each neighbour with an open edge, unless a delta that
- * is about to be sent carries the same values, or the policy is `async`. beat: step counter. due:
- * step counter of the next checkpoint; 0: none. settled: hops around this peer within which all
- * peers are near the mean. */
+/* Reports this peer's progress by a BEAT to each neighbour with an open edge. Two exceptions: a
+ * delta that is about to be sent to the neighbour carries the same values, or the policy is
+ * `async`. beat: step counter. due: step counter of the next checkpoint; 0: none. settled: number
+ * of hops around this peer within which all peers are near the mean. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
 /* Starts the consensus phase. Chooses new edges if the consensus phase has another topology than
  * training. To be called between jobs. */
 void edges_settle(struct edges *es);
-/* Records whether this peer has stopped waiting for neighbour i. The caller informs the user. */
+/* Records whether this peer waits for neighbour i; excused true: it does not. The caller informs
+ * the user. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
 /* Adds the task of edge i to the job that is being planned. */
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
 /* Returns what edge i stores for sketches (random projections of models), to be used by the job
  * that is being planned. */
 struct sketch_pair *edges_sketch(struct edges *es, size_t i);
-/* To be called after a job. Copies the consensus step size of each edge to the neighbour's field
- * `gamma`, and drops edges that the topology no longer contains. */
+/* Copies the consensus step size of each edge to the neighbour's field `gamma`, and drops edges
+ * that the topology no longer contains. To be called after a job. */
 void edges_job_done(struct edges *es);
 /* Records that a job with `steps` local steps took took_us microseconds (pace_worked()). */
 void edges_worked(struct edges *es, uint32_t steps, int64_t took_us);
 /* Resets each edge whose two ends were found to have different replicas. */
 void edges_reset_mismatched(struct edges *es);
 /* To be called after a job. Closes each edge on which the job refused an exchange or found the
- * neighbour suspect, for a time that doubles with each repetition. Ends the distrust in neighbours
- * that have behaved well since (edges_trust.c). skipped: number of rounds that this peer has
- * skipped so far. */
+ * neighbour suspect. The time for which an edge is closed doubles with each repetition. Ends the
+ * distrust of neighbours that have behaved well since (edges_trust.c). skipped: number of rounds
+ * that this peer has skipped so far. */
 void edges_judge(struct edges *es, uint64_t skipped);
 /* Returns whether the edge to b is kept closed now because b was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether the edge to b is not open, and b counts as Byzantine: the edge is closed for
  * distrust (edges_bars()), or b has violated the protocol (quarantine_knows()). */
 bool edges_found_out(const struct edges *es, const struct neighbour *b);
-/* Returns whether edges_found_out() is true and more than a suspicion: b has violated the protocol,
- * or the edge to b was never suspect. */
+/* Returns whether b is proven to be Byzantine, and not only suspect. edges_found_out() must be true
+ * and, in addition, b has violated the protocol or the edge to b was never suspect. */
 bool edges_proven(const struct edges *es, const struct neighbour *b);
 /* Returns whether a new runaway of edge i was found since the last call. In a runaway the distance
  * between the two replicas grows without bound (gossip/exchange/gamma.h). */
@@ -291,21 +293,22 @@ uint64_t neighbour_beat(const struct neighbour *b);
  * as announced in b's last committed delta or in a later BEAT. BEATs for step counters after `beat`
  * are ignored, because their time of arrival is not reproducible. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
-/* Computes the spectral gap of the current graph and, from it, the momentum of the consensus phase.
- * Does nothing if the graph changes from round to round, or if both are known. An iterative method
- * with O(n) per iteration on a graph of n members. Ends the node if memory is exhausted. */
+/* Computes the spectral gap of the current graph, and the momentum of the consensus phase, from the
+ * eigenvalues of the mixing matrix. Does nothing if the graph changes from round to round, or if
+ * both values are known. An iterative method with O(n) per iteration on a graph of n members. Ends
+ * the node if memory is exhausted. */
 void edges_measure_gap(struct edges *es);
 /* Returns the spectral gap of the current graph's mixing matrix. 0: it was not computed. */
 double edges_gap(const struct edges *es);
 /* Returns the neighbour at the other end of session l, or NULL. */
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Returns whether, on some edge, the distance between this peer's replica and its model is more
- * than `most`, relative to |x| (mixing_lags()). */
+/* Returns whether there is an edge on which this peer's replica differs from its model by more than
+ * `most`, relative to |x| (mixing_lags()). */
 bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-/* Return the number of all edges, and the number of open edges. */
+/* edges_count() returns the number of all edges, edges_count_open() the number of open edges. */
 size_t edges_count(const struct edges *es);
 size_t edges_count_open(const struct edges *es);
 /* Returns the sum of the payload lengths of this peer's latest deltas on all open edges, in bytes.

@@ -8,9 +8,9 @@
  * has committed the exchange. The two ends continue to send each other BEATs, so that peers in the
  * consensus phase stay in lock step with neighbours that still train.
  *
- * An edge that has not been open for SCHEDULE_LOST_US is dropped: a neighbour that was cut off may
- * have dropped its end while this peer counted as dead, and then never opens the edge again. As
- * long as one end holds a pending exchange, no averaging pass is exact.
+ * An edge with `aside` set is dropped if it has not been open for SCHEDULE_LOST_US: a neighbour
+ * that was cut off may have dropped its end while this peer counted as dead, and then never opens
+ * the edge again. As long as one end holds a pending exchange, no averaging pass is exact.
  */
 #include "peer/node/edge/edges_state.h"
 

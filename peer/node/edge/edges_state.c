@@ -62,8 +62,8 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s)
     if (s->failed)
         return;
     es->beat = beat;
-    /* edges_rebuild() has added 1 to `built`, the number of graphs built. Subtract this 1, so that
-     * `built` has the value in the checkpoint. */
+    /* edges_rebuild() adds 1 to `built`, the number of graphs built. This 1 is subtracted first, so
+     * that `built` keeps the value in the checkpoint. */
     es->place.built--;
     edges_rebuild(es);
     if (es->env->over || !same_ends(es, s) || es->view != view)

@@ -50,7 +50,8 @@ struct edges
     double spread;
     uint64_t beat; /* Step counter of this peer, as phases.c last reported it. */
     uint64_t due;  /* Step counter of this peer's next checkpoint. 0: none. */
-    /* Hops around this peer within which all peers are known to be under --final-drift. */
+    /* Number of hops around this peer within which all peers are known to be under
+     * --final-drift. */
     uint32_t settled;
     bool last; /* True: the consensus phase has begun. */
     /* The averaging pass (a sequence of rounds that computes the mean) that is under way, or the
@@ -59,13 +60,13 @@ struct edges
     /* Speeds in local steps per second for --local-steps auto: measured in this peer's jobs, and
      * received with deltas. */
     struct pace pace;
-    /* Step counter of the earliest checkpoint that neighbours announced and checkpoint_word()
-     * accepted. 0, or a step counter that this peer has reached already: no checkpoint is
+    /* Step counter of the earliest checkpoint that a neighbour has announced within the limit of
+     * checkpoint_word(). 0, or a step counter that this peer has reached already: no checkpoint is
      * planned. */
     uint64_t heard_due;
-    /* Step counter of the earliest checkpoint that neighbours announced, whether checkpoint_word()
-     * accepted the announcement or not. 0, or a step counter that this peer has reached already: no
-     * checkpoint is planned. */
+    /* Step counter of the earliest checkpoint that a neighbour has announced, also beyond the limit
+     * of checkpoint_word(). 0, or a step counter that this peer has reached already: no checkpoint
+     * is planned. */
     uint64_t heard_any;
     int64_t opened_us; /* Last time at which any edge of this peer opened. */
     /* Last time at which any edge of this peer opened, or a delta was accepted on one of them. */
@@ -76,11 +77,11 @@ struct edges
     /* Number of times that some edge was closed for distrust. Edges to neighbours that trained for
      * many more rounds than this peer are not counted. */
     uint64_t n_distrusted;
-    /* Last time at which this peer stopped waiting for a neighbour. Only the first time per
-     * neighbour counts. 0: never. */
+    /* Last time at which this peer stopped waiting for a neighbour. Only the first time for each
+     * neighbour is recorded. 0: never. */
     int64_t excused_us;
-    /* EDGE messages that arrived before this peer could open the edge, by the session's index in
-     * the session table. */
+    /* EDGE messages that arrived before this peer could open the edge. The index is the slot of the
+     * session (sessions_slot()). */
     struct early_edge early[NODE_LINKS_MAX];
     /* Packets with fragments of deltas that the current step of the node sends. */
     struct packet *part[EDGES_PARTS_MAX];
@@ -91,14 +92,15 @@ struct edges
     uint64_t bytes_ahead;
 };
 
-/* Pauses the edge to b (edge_pause()). `why`: the reason for a debug note. */
+/* Pauses the edge to b (edge_pause()). link_lost: the session is lost, or one end has closed the
+ * edge. `why`: the reason for a debug note. */
 void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const char *why);
-/* Sends the values that edges_say_beat() stored last as a BEAT to neighbour b. The edge must be
+/* Sends neighbour b a BEAT with the values that edges_say_beat() last stored. The edge must be
  * open. Equal BEATs are repeated with decreasing frequency. */
 void edges_say_word(struct edges *es, struct neighbour *b);
-/* Sets or clears `aside` of each neighbour. In the consensus phase it is set if only the topology
- * of training contains the edge, unless edges_gave_up(). n_vertices: number of vertices of the
- * current graph. */
+/* Sets `aside` of each neighbour to whether (1) the consensus phase has begun, (2) only the
+ * topology of training contains the edge, and (3) edges_gave_up() is false. n_vertices: number of
+ * vertices of the current graph. */
 void edges_set_aside(struct edges *es, size_t n_vertices);
 /* Returns whether the edge has been neither OPEN nor DONE for more than SCHEDULE_LOST_US. If only
  * the topology of training contains the edge, this peer then drops it. */

@@ -1,9 +1,9 @@
 /* peer/node/edge/edges_trust.c -- closes edges to distrusted neighbours for a while.
  *
  * gossip/exchange/outlier_filter.h decides whether an exchange is refused or an edge is suspect. A
- * refused exchange closes the edge for 0.5 s at first, a suspect edge for 5 s. Each further closure
- * of an edge lasts twice as long as the previous one, up to 23 hours. In the consensus phase the
- * reason for which the edge was closed decides whether it opens again:
+ * refused exchange closes the edge for 0.5 s, and a suspicion closes it for 5 s. Both times double
+ * each time that the edge is closed, up to 23 hours. In the consensus phase the reason for which
+ * the edge was closed decides whether it opens again:
  *
  *   - Refused in training, because the neighbour's model was too far away: the edge opens again.
  *     This peer may not have trained enough to judge the model.
@@ -13,7 +13,7 @@
  *   - Suspect, because the neighbour pulls this peer and does not come closer: the edge stays
  *     closed. Further training would not correct this.
  *
- * After 32 exchanges (WELL) since the closure, an edge counts as not refused before.
+ * After 32 exchanges (WELL) in a new epoch, an edge counts as not refused before.
  */
 #include "peer/node/edge/edges_state.h"
 
@@ -21,8 +21,8 @@
 
 #include <assert.h>
 
-/* Number of exchanges after the last closure of an edge that are needed to end the distrust in the
- * neighbour. */
+/* Number of exchanges in the current epoch that end the distrust of the neighbour. An edge that was
+ * closed for distrust opens again with a new epoch. */
 enum { WELL = 32 };
 
 static bool last_phase(const struct edges *es)
@@ -30,9 +30,10 @@ static bool last_phase(const struct edges *es)
     return es->beat >= es->workshop->run.rounds;
 }
 
-/* Returns whether the edge to b is closed for distrust. In the consensus phase an edge stays closed
- * if `for_good` is set, or until the end of its first closure. Later closures are ignored, because
- * they may last for hours, and the consensus phase does not wait that long. */
+/* Returns whether the edge to b is closed for distrust. In the consensus phase there are two cases:
+ * `for_good` is set, or the edge was closed only once and barred_us is not over. After further
+ * distrust barred_us may be hours away. The consensus phase does not wait that long, and ignores
+ * it. */
 bool edges_bars(const struct edges *es, const struct neighbour *b)
 {
     bool closed = es->env->now_us < b->barred_us;
@@ -47,8 +48,8 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
 
 /* A suspect edge does not prove that the neighbour is Byzantine. An attacker can move this peer and
  * most of its neighbours, within the limits of clipping. The edge to an honest neighbour that was
- * not moved then becomes apart, and later suspect (outlier_filter.h). After that the edge has a
- * lower limit, so a refused exchange is no proof either. */
+ * not moved is then much longer than the other edges, and becomes suspect (outlier_filter.h). From
+ * then on the edge has a lower limit, so a refused exchange is no proof either. */
 bool edges_proven(const struct edges *es, const struct neighbour *b)
 {
     bool suspect = b->edge.trust.warned && !quarantine_knows(es->sessions, b->edge.id);
@@ -57,11 +58,12 @@ bool edges_proven(const struct edges *es, const struct neighbour *b)
 
 /* Returns whether b has probably trained for more than 5/4 of the rounds in which this peer has
  * trained. In lock step, b counts as having trained in all rounds so far. Otherwise the step
- * counter that b announced is used. Always false in the consensus phase. The outlier filter
- * measures distances in units of this peer's own distance from the initial model, so it cannot
- * judge a neighbour that trained for longer. b's announcement may be false. The result therefore
- * decides only which message is printed when the edge is closed, and whether `n_distrusted` counts
- * the closure. */
+ * counter that b announced is used. Always false in the consensus phase.
+ *
+ * The outlier filter measures distances in units of this peer's own distance from the initial
+ * model, so it cannot judge a neighbour that trained for longer. The announcement of b may be
+ * false. The result therefore decides only which message is printed when the edge is closed, and
+ * whether the closing is counted in `n_distrusted`. */
 static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;
@@ -80,7 +82,8 @@ static void tell(const struct edges *es, const struct neighbour *b, bool ahead, 
              (double)us * 1e-6);
 }
 
-/* Closes the edge to b. The duration of a closure doubles each time, up to 23 hours. */
+/* Closes the edge to b for a time that doubles each time, up to 23 hours. `ahead`: result of
+ * is_ahead(). */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
 {
     int64_t first_us = b->edge.suspect ? EDGE_SUSPECT_US : EDGE_REFUSED_US;

@@ -26,9 +26,10 @@
 /* Recent absences of one neighbour. Times are node times in microseconds. */
 struct flap_damping
 {
-    double s;         /* Penalty for absences, in seconds, at time at_us. */
-    int64_t at_us;    /* Time of the last update of the penalty. */
-    bool flapping;    /* True: the penalty is too high, so no peer waits for the neighbour. */
+    double s;      /* Penalty for absences, in seconds, at time at_us. */
+    int64_t at_us; /* Time of the last update of the penalty. */
+    /* True: the penalty is too high, so this peer does not wait for the neighbour. */
+    bool flapping;
     bool away;        /* True: the neighbour is absent now. */
     int64_t since_us; /* Start of the current or last absence. */
     int64_t away_us;  /* Length of the current or last absence so far. */
@@ -39,9 +40,9 @@ struct flap_damping
  * that says otherwise. This absence adds to the penalty, but not to the number of absences. */
 struct flap_damping flap_damping_begun(int64_t now_us);
 
-/* Updates the state. `away`: the neighbour is absent. there_us: time at which it was last present.
- * Must be called several times per second, because the time since the last call is counted as an
- * absence if `away` is true. */
+/* Updates the state. `away`: the neighbour is absent. there_us: time at which the neighbour was
+ * last present. Must be called several times per second, because the time since the last call is
+ * counted as an absence if `away` is true. */
 void flap_damping_look(struct flap_damping *a, bool away, int64_t there_us, int64_t now_us);
 
 /* Returns whether the neighbour was absent several times recently. Two absences are enough if they

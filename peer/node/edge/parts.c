@@ -51,7 +51,8 @@ static bool takes(const struct edges *es, struct neighbour *b, size_t after)
     bool open = e->state == EDGE_OPEN && b->link != NULL && b->link->hung_up == NULL
                 && !e->resend_prev && !e->resend_cur && !edges_bars(es, b);
     if (t == NULL || !open || e->epoch != t->epoch || e->reset)
-        /* The edge was reset during the job, so the job's delta is not sent over it. */
+        /* This job makes no delta for the edge, or the delta cannot be sent: the edge is not open,
+         * or was reset during the job. */
         return false;
     uint64_t round = mixing_edge_round(t);
     if (after == 0)

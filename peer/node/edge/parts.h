@@ -8,8 +8,8 @@
  *
  * The DELTA message makes the fragments valid. A neighbour gets a DELTA with the complete payload
  * if no fragment was sent on its current session, or if the delta is sent again. If training
- * diverged in this job, a DELTA with another payload follows the fragments, and its payload alone
- * counts (edge_gather()).
+ * diverged in this job, a DELTA with another payload follows the fragments, and only its payload
+ * is used (edge_gather()).
  */
 #ifndef PEER_NODE_EDGE_PARTS_H
 #define PEER_NODE_EDGE_PARTS_H

@@ -110,8 +110,8 @@ static enum finish_status status_of(const struct node *n, const struct member *m
     return r->state == RECORD_STALLED ? FINISH_STALLED : FINISH_MIXING;
 }
 
-/* Lists the members that count for the end of the run: accepted members that have not left and
- * whose name no other live member uses. */
+/* Lists the members that count for the end of the run: accepted members that have not left. A dead
+ * member is left out if a present member has its name. */
 void certificate_members(const struct node *n, struct finish_proposal *out)
 {
     const struct members *all = n->env.members;
@@ -229,8 +229,9 @@ static const struct member *coordinator(const struct node *n)
     return first;
 }
 
-/* Dials the coordinator if no message of its ballots (wave) arrives. Sessions that no edge needs
- * are closed during training, so perhaps no session leads from the coordinator to this peer. */
+/* Dials the coordinator if no message of its ballots (wave) has arrived for FINISH_LONELY_US.
+ * During training this peer closes sessions that no edge needs, so there may be no session with the
+ * coordinator. */
 static void look_for_coordinator(struct node *n)
 {
     int64_t heard_us = finish_heard_us(n->certificate->finish);
@@ -241,7 +242,8 @@ static void look_for_coordinator(struct node *n)
         sessions_call(n->sessions, m->record->id, heard_us);
 }
 
-/* Passes the state of the node (struct finish_view) to the finish protocol. */
+/* Passes the state of the node (struct finish_view) to the finish protocol, which may then send
+ * messages. */
 static void update(struct node *n, struct finish *f)
 {
     const struct members *all = n->env.members;
@@ -282,14 +284,15 @@ void certificate_freeze(struct node *n)
     /* A model of an attempt that was aborted must not be reported in the next attempt. */
     assert(n->certificate->attempt == finish_attempt(f));
     /* A model that this process read from disk after a restart counts as within the target if an
-     * earlier process of this peer has reported it so. The model of a peer that was absent at the
-     * end (`away`) never counts as within the target, because it was not mixed in the consensus
-     * phase. */
+     * earlier process of this peer has reported it as within the target. The model of a peer that
+     * was absent at the end (`away`) never counts as within the target, because it was not mixed in
+     * the consensus phase. */
     const struct phases_status s = phases_status(n->phases);
     bool near =
         distance <= n->workshop.run.final_drift || finish_has_reported(f, job_evidence(n->job));
     /* A model that was fetched from members that had ended is one of their final models. If its
-     * distance is not known, the certificate measures it from the evidence of all models. */
+     * distance is not known, it counts as within the target, and the certificate measures the
+     * distance from the evidence of all models. */
     near |= s.final && s.taken && !isfinite(distance);
     bool within = near && !s.away && !job_diverged(n->job) && !job_has_failed(n->job)
                   && finish_evidence_is_valid(job_evidence(n->job));
@@ -407,9 +410,9 @@ bool certificate_covers(const struct node *n)
     return certificate_known(n) != NULL && (fetched || finish_covers(n->certificate->finish));
 }
 
-/* Returns whether enough voters for a quorum are alive or have finished. A voter that has finished
- * and is dead counts, because it may have left with a certificate that others have, too.
- * O(members^2) after a change of the member table, else O(1). */
+/* Returns whether enough voters for a quorum are alive or have finished. A dead voter that had
+ * finished counts as alive, because it may have ended with a certificate that other members have,
+ * too. O(members^2) after a change of the member table, else O(1). */
 static bool enough_voters(struct node *n)
 {
     const struct members *all = n->env.members;

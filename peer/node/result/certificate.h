@@ -1,8 +1,9 @@
 /* peer/node/result/certificate.h -- connects the finish protocol (finish/finish.h) to the node.
  *
- * Decides whether the run ends with a certificate, informs the protocol when this peer's model is
- * frozen (final and stored), passes messages between the protocol and the sessions, and lists the
- * members for it. The functions are a part of the node: they read its modules.
+ * The module decides whether the run ends with a certificate. It tells the protocol when this
+ * peer's model is frozen (final and stored), passes messages between the protocol and the sessions,
+ * and lists the members for the protocol. The functions are a part of the node: they read its
+ * modules.
  */
 #ifndef PEER_NODE_RESULT_CERTIFICATE_H
 #define PEER_NODE_RESULT_CERTIFICATE_H
@@ -21,7 +22,9 @@ enum certificate_model {
     CERTIFICATE_MIXING, /* The model still changes. */
     /* The model is frozen, and not known to be within the distance --final-drift. */
     CERTIFICATE_OUTSIDE,
-    /* The model is frozen, and this peer's bound on its distance is at most --final-drift. */
+    /* The model is frozen, and counts as within the distance --final-drift: by this peer's own
+     * bound, by a report of an earlier process, or because it was fetched from members that had
+     * ended. */
     CERTIFICATE_WITHIN
 };
 
@@ -40,9 +43,9 @@ void certificate_forget(struct run_certificate *c);
 bool certificate_applies(const struct node *n);
 /* Records that this peer's model is frozen, that is, final and stored. */
 void certificate_freeze(struct node *n);
-/* Called in each step. Runs the ballots that this peer coordinates. Lets the node mix again if the
- * attempt of the finish protocol was aborted. Lets the node fetch another model if the certificate
- * does not cover its final model. */
+/* Runs the ballots that this peer coordinates. Lets the node mix again if the attempt of the finish
+ * protocol was aborted. Lets the node fetch another model if the certificate does not cover its
+ * final model. Called in each step. */
 void certificate_update(struct node *n);
 /* Handles a FINISH message. */
 void certificate_heard(struct node *n, const struct link *l, const struct wire_message *m);
@@ -72,8 +75,8 @@ const struct finish_proposal *certificate_known(const struct node *n);
  * the model in the ballot of the certificate, or has fetched it from members that the certificate
  * covers. */
 bool certificate_covers(const struct node *n);
-/* Returns whether a certificate can still be decided: the run has a finish protocol, no certificate
- * is known, and enough voters are alive or have finished. */
+/* Returns whether a certificate can still be decided: the run needs one (certificate_applies()), no
+ * certificate is known, and enough voters are alive or have finished. */
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
  * certificate can still be decided, and the processes of the other members have not all ended. The

@@ -60,7 +60,7 @@ static void final_model_end(struct node *n, enum final_model_state state)
     bool finished = state == FINAL_MODEL_STORED && !job_has_failed(n->job);
     members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     /* If this peer has failed, the FAILED record is sent first. A neighbour may end as soon as the
-     * next message arrives, and must not count this peer as finished. */
+     * PING of sessions_say_finished_all() arrives, and must not count this peer as finished. */
     if (!finished)
         sessions_last_news(n->sessions);
     sessions_say_finished_all(n->sessions);

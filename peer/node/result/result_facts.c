@@ -224,7 +224,7 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (certificate_covers(n))
         certify(n, certificate_known(n), f);
     /* If only one of several members ended the run, or if other members were expected and never
-     * reached, no consensus distance is reported. A run that had one member only keeps its distance
+     * reached, no consensus distance is reported. A run that had a single member keeps its distance
      * of 0. */
     bool one = f->n_among + f->n_failed == 1 && (f->n_members + f->n_left > 1 || f->lonely);
     f->distance = one ? (double)NAN : f->distance;

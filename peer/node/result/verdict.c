@@ -122,8 +122,8 @@ const char *verdict_word(enum verdict_kind kind)
     return "failed";
 }
 
-/* Returns whether all other members have left or died. The run then has no consensus, because there
- * is only one model. */
+/* Returns whether no other member ended the run with this peer, for example because all others have
+ * left or died. The run then has no consensus, because there is only one model. */
 static bool is_left_over(const struct verdict_facts *f)
 {
     return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
@@ -131,7 +131,7 @@ static bool is_left_over(const struct verdict_facts *f)
 
 /* Returns whether exactly half of the members ended together, and the member with the smallest
  * identity is not one of them. The other half may have ended with another model, and only the half
- * with the smallest identity counts. */
+ * with the smallest identity may end with success. */
 static bool is_other_half(const struct verdict_facts *f)
 {
     return f->without_first && 2 * f->n_among == base_of(f);
@@ -264,7 +264,8 @@ static void say_quorum(struct verdict *o, const struct verdict_facts *f)
         say(o, "; relative drift %.2e (%s)", f->distance, how(f));
 }
 
-/* The dead members that had finished may have ended the run with a certificate. */
+/* Appends the names of dead members that had finished: they may have ended the run with a
+ * certificate. */
 static void say_finished(struct verdict *o, const struct verdict_facts *f)
 {
     say_names(o, "; finished, and may have ended the run without this peer: ", f->finished,

@@ -15,7 +15,7 @@
  *     certificate that does not cover its model          ended-elsewhere  3
  *   a bootstrap list is given, but no peer was ever met  never-connected  3
  *   fewer members than the quorum ended together,
- *     or half of them without the smallest identity      no-quorum        3
+ *     or exactly half without the smallest identity      no-quorum        3
  *   all other members have left or died                  never-connected  3
  *   no consensus phase was requested (--final-drift 0)   not-requested    0
  *   the consensus distance is not known                  unknown          3
@@ -90,13 +90,14 @@ struct verdict_facts
     /* Number of voters of the run (quorum.h), to which the quorum applies. 0: the quorum applies to
      * n_members. */
     uint32_t n_begun;
-    /* True: the initial member with the smallest identity did not end the run with this peer. */
+    /* True: the initial member with the smallest identity neither ended the run with this peer nor
+     * reported a failure. */
     bool without_first;
     /* Name of the initial member with the smallest identity. "": it is not known. */
     char first[WIRE_NAME_MAX + 1];
     double quorum; /* Share of n_begun that must have ended together, in [0, 1]. */
-    /* With VERDICT_TOGETHER: number of dead members. Otherwise: number of other members that are
-     * not known to have finished. */
+    /* With VERDICT_TOGETHER: number of dead and failed members. Otherwise: number of other members
+     * that are not known to have finished. */
     uint32_t n_dead;
     /* Names of the first dead members, at most VERDICT_DEAD_MAX. */
     char dead[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1];
@@ -113,11 +114,11 @@ struct verdict_facts
     /* Whether this peer ended the run together with the other members. Unless VERDICT_TOGETHER, the
      * members that have reported their end are in finished[], and all others in dead[]. */
     enum verdict_presence presence;
-    /* Number of members that finished without this peer. If this peer has ended the run together
-     * with other members (VERDICT_TOGETHER): number of members that finished, died, and may have
-     * ended the run with a certificate before that. */
+    /* Number of members that finished without this peer. With VERDICT_TOGETHER: number of dead
+     * members that had finished before they died. They may have ended the run with a
+     * certificate. */
     uint32_t n_finished;
-    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first finished members. */
+    char finished[VERDICT_DEAD_MAX][WIRE_NAME_MAX + 1]; /* Names of the first of these members. */
 
     /* Relative consensus distance |x - mean| / |mean| at the end. NaN or infinite: not known. */
     double distance;
@@ -189,8 +190,8 @@ struct verdict_peer
  * that ended. */
 void verdict_add_peer(struct verdict_facts *all, const struct verdict_peer *p);
 
-/* Returns whether n_live is at least `share` of n_members. If a partition splits the members into
- * two equal halves, both halves therefore have a quorum of 0.5. */
+/* Returns whether n_live is at least `share` of n_members. With a share of 0.5, both halves of an
+ * evenly split cluster therefore have a quorum. */
 bool verdict_quorum(uint32_t n_live, uint32_t n_members, double share);
 
 #endif

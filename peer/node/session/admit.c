@@ -24,8 +24,8 @@
  * members. If both are then in the member table, the one that started later is refused
  * (admit_one_of_two()).
  *
- * A peer that is refused, and has had no session for REFUSED_END_US, ends. Otherwise it would train
- * alone.
+ * A peer that has counted as refused (sessions_are_refused()) for REFUSED_END_US ends. Otherwise it
+ * would train alone.
  */
 #include "peer/node/session/sessions_state.h"
 
@@ -64,7 +64,7 @@ static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return a->id == NULL || on_list(a, id) || env_same_id(id, s->env->config.id);
 }
 
-/* Verifies the two signatures of the certificate in a member's record. */
+/* Returns whether both signatures of the certificate in a member's record are valid. */
 static bool sound(const struct sessions *s, const struct record *r)
 {
     const struct members_crypto *crypto = s->env->config.crypto;
@@ -78,7 +78,7 @@ static bool sound(const struct sessions *s, const struct record *r)
 }
 
 /* Returns whether the member table has a record of this member with the same certificate as r, and
- * the member is not refused. The certificate was then verified before. */
+ * the member is not refused. Such a certificate need not be verified again. */
 static bool is_known(const struct sessions *s, const struct record *r)
 {
     const struct member *m = members_find(s->env->members, r->id);
@@ -191,8 +191,8 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
 
 /* ---- names ---- */
 
-/* Returns the session of another member with the name in record r, or NULL. Silent sessions do not
- * count, because a silent member may be dead, and its name is then free. */
+/* Returns the session of another member with the name in record r, or NULL. Silent sessions are
+ * ignored, because a silent member may be dead, and its name is then free. */
 static const struct link *holder(const struct sessions *s, const struct record *r)
 {
     for (size_t i = 0; i < s->n_links; i++) {

@@ -5,7 +5,7 @@
  *        |
  *        v  after about 1 s: did this peer open the session at an address of the member's record?
  *   yes: send CALLBACK "works"     no: call each address of the record; all of them a second time
- *                                  after 1.5 s, unless a call times out
+ *                                  after 1.5 s, unless the last call timed out
  *                                     |                                 |
  *                       the member answers at one address    the member answers at no address
  *                                     |                                 |
@@ -53,7 +53,7 @@ static uint64_t hash_of(const char *address)
 static const char remedy[] = "--advertise HOST:PORT, an address that other members can call";
 
 /* Warns that this peer cannot call a member at an address. After CALLBACK_LINES such warnings, one
- * last line without a member's name is printed. */
+ * last warning without a name is printed. */
 static void tell_theirs(struct sessions *s, const struct record *r, const char *address,
                         enum node_why why)
 {

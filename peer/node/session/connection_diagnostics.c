@@ -8,13 +8,14 @@
  *   - If this peer has a session: only failures that a user must fix (another cluster key, another
  *     protocol version, a program that is not hearsay).
  *   - If this peer has no session: all failures.
- *   - If other peers refuse this peer: all failures, except sessions that a peer ends at once. The
- *     refusing peer has sent the reason, which was printed (admit.c).
+ *   - If this peer has no session and other peers refuse it: all failures, except sessions that a
+ *     peer ends at once. The refusing peer has sent the reason, which was printed (admit.c).
  *
  * A warning about a wrong key or program is printed after two consecutive failures, because a
  * correct peer also closes the connection if it is ending or has no free session. A warning about
  * another protocol version is printed after the first failure. All other warnings are printed when
- * this peer has had no session for 3 s, or for 30 s if it had a session before.
+ * this peer has had no session for 3 s, or for 30 s if it had a session before. A peer that accepts
+ * connections but does not answer may still be starting, so that warning waits for at least 10 s.
  *
  * If the bootstrap list contains only addresses of this peer, a message says so once. No decision
  * of the protocol depends on this module.
@@ -95,7 +96,7 @@ static bool self_only(const struct seed *d)
     return self;
 }
 
-/* A name without failures has a struct of zeros. */
+/* Asserts the invariants. A name without failures has a struct of zeros. */
 static void failure_check(const struct seed_failure *e, int64_t now_us)
 {
     assert(e->n > 0 || (e->tell.gap_us == 0 && e->tell.next_us == 0 && e->since_us == 0));
@@ -108,9 +109,8 @@ static void failure_check(const struct seed_failure *e, int64_t now_us)
 static void note_failure(struct sessions *s, struct seed *d, enum node_why why)
 {
     struct seed_failure *e = &d->failure;
-    /* The name has several addresses, such as ::1 and 127.0.0.1 of localhost, and a hearsay peer or
-     * another program has answered at one of them. Failures at the other addresses are then not the
-     * cause, so they are ignored. */
+    /* One address of the name (such as ::1 or 127.0.0.1 of localhost) has answered, with a failure
+     * that a user must fix. Failures at the other addresses must not replace this reason. */
     if (e->n > 0 && d->n > 1 && is_wrong(e->why) && !is_wrong(why))
         return;
     if (e->n == 0 || e->why != why)

@@ -24,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum number of dials to dropped members in each interval of DIAL_DROPPED_US. */
+/* Maximum number of dropped members that are accused, and dialled if possible, in each interval of
+ * DIAL_DROPPED_US. */
 enum { DROPPED_MAX = 8 };
 
 void dial_address(struct sessions *s, const char *address, uint32_t *tag)
@@ -87,9 +88,9 @@ bool dial_announces(const struct sessions *s, const char *address)
     return false;
 }
 
-/* Handles the record of a member that this peer has dropped from its table and that the sender, at
- * the other end of session l, calls alive. Tombstones reject the record until a session proves that
- * the member is alive. There are two cases:
+/* Handles the record of a member that this peer has dropped from its table. The sender, at the
+ * other end of session l, still has the member in its table. Tombstones reject the record until a
+ * session proves that the member is alive. There are two cases:
  *
  *   - This peer was cut off for longer than --member-ttl, and the member is alive. The edges and
  *     the failure detector dial only members in the table, so the dial is made here.

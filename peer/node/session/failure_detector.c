@@ -5,13 +5,13 @@
  * (gossip/members/monitor_rings.h). It keeps a session with each of them and expects the heartbeats
  * of this session. The states of a monitored member (struct contact):
  *
- *   - heard: the member was heard within the last 2 s. After 2 s of silence it is probed.
- *   - probed: three other members were asked (PROBE). If one of them has heard the member (HEARD),
- *     the state is heard again. After 3 s of silence, and no HEARD within 1 s, the member is
- *     accused.
- *   - accused: an accusation is in the member table. If the member refutes it, the member is
- *     spared.
- *   - spared: there is no new accusation for 5 s, 10 s, ... 60 s. Then the member is probed.
+ *   - `heard`: the member was heard within the last 2 s. After 2 s of silence it is probed.
+ *   - `probed`: three other members were asked (PROBE). If one of them has heard the member, it
+ *     answers (HEARD), and the state becomes `heard`. The member is accused after 3 s of silence if
+ *     no HEARD has arrived within 1 s after the PROBE.
+ *   - `accused`: an accusation is in the member table. If the member refutes the accusation, the
+ *     state becomes `spared`.
+ *   - `spared`: there is no new accusation for 5 s, 10 s, ... 60 s. Then the member is probed.
  *
  * In each state, a session that is not silent leads back to `heard`.
  *
@@ -43,8 +43,8 @@
 enum {
     /* Number of other members that are asked whether they have heard a silent member. */
     HELPERS = 3,
-    /* Number of consecutive refused dials that make a member suspicious. A single dial may be
-     * refused because the process restarts. */
+    /* Number of consecutive refused dials after which a member counts as silent (judge()). A single
+     * dial may be refused because the process restarts. */
     REFUSALS = 2,
     /* If more members than this are suspect, a newly monitored member gets the least time to prove
      * that it is alive. */
@@ -222,8 +222,8 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     backoff_wait(&c->spared, REFUTED_US, REFUTED_MAX_US, s->env->now_us);
 }
 
-/* Without a session, a refusal is the only proof that the member is alive. If refusals did not
- * count, this peer would accuse the member, which could then be declared dead although it runs. */
+/* Without a session, a refusal is the only proof that the member is alive. Without this rule, this
+ * peer would accuse the member, which could then be declared dead although it runs. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);
@@ -238,7 +238,7 @@ void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES
     dial_check_contact(s, c);
 }
 
-/* Decides whether the member is probed or accused. See the table at the top of this file. */
+/* Probes or accuses the member if this is due (see the list at the top of this file). */
 static void judge(struct sessions *s, struct contact *c, const struct member *m)
 {
     int64_t now = s->env->now_us, silent_us = now - c->heard_us;
@@ -274,8 +274,8 @@ bool failure_detector_stood(const struct sessions *s)
 
 /* If this peer's last session has ended, records whether the cause was a pause or a silent network.
  * Other peers may close sessions while this process is paused. This process sees the ends of these
- * sessions within DEAD_LINK_US after the pause. Refused dials count from now on: an earlier refusal
- * says only that a member died while this peer had sessions with other members. */
+ * sessions within DEAD_LINK_US after the pause. The count of refused dials restarts: an earlier
+ * refusal says only that a member died while this peer had sessions with other members. */
 void failure_detector_lost(struct sessions *s, const struct link *l)
 {
     bool stood = failure_detector_stood(s);
@@ -302,8 +302,8 @@ bool failure_detector_missing(const struct sessions *s, const struct member *m)
     return m->counts && m->record->n_addresses > 0 && (m->state == MEMBER_DEAD || finished);
 }
 
-/* The n dead and finished members are dialled in turn, so all have refused if at least n
- * consecutive dials were refused. */
+/* The n dead and finished members are dialled in turn. If at least n consecutive dials were
+ * refused, the hosts of all n members have therefore refused. */
 int64_t sessions_refused_us(const struct sessions *s)
 {
     uint32_t n = 0;
@@ -313,8 +313,8 @@ int64_t sessions_refused_us(const struct sessions *s)
     return all ? s->env->now_us - s->refused_us : 0;
 }
 
-/* After a network failure, a peer waits longer than after a pause before it concludes that all
- * other processes have ended, because they may be restarting after the failure. */
+/* After a network failure the other processes may be restarting. A peer that was cut off therefore
+ * waits longer than a peer that was paused before it concludes that they have ended. */
 enum sessions_away sessions_deserted(const struct sessions *s)
 {
     int64_t least_us = s->away == SESSIONS_STOOD ? ENDED_AFTER_PAUSE_US : ENDED_AFTER_CUT_US;
@@ -436,8 +436,8 @@ static void look_for_mute(struct sessions *s)
     }
 }
 
-/* Members that have left the cluster are neither probed nor accused. The same is true for members
- * that have ended a run without a certificate (members_watches()). */
+/* Two kinds of members are neither probed nor accused: members that have left the cluster, and
+ * members that have ended a run without a certificate (members_watches()). */
 void failure_detector_tick(struct sessions *s)
 {
     look_for_mute(s);

@@ -5,8 +5,8 @@
  *
  *   - A record is stored, but its member is not accepted until other members have endorsed it
  *     (gossip/members/endorsements.h).
- *   - One session may announce NEW_MAX unknown members per minute. Further ones are dropped with a
- *     warning. This is no violation of the protocol, because the sender may only have forwarded
+ *   - One session may announce NEW_MAX unknown members per minute. Further records are dropped with
+ *     a warning. This is no violation of the protocol, because the sender may only have forwarded
  *     records that it received itself.
  *
  * This file also detects another process with the identity of this peer.

@@ -10,7 +10,7 @@
 struct backoff
 {
     int64_t next_us; /* Earliest time of the next repeat. */
-    int64_t gap_us;  /* The last interval between two repeats. 0: there was none. */
+    int64_t gap_us;  /* Last interval between two repeats. 0: there was none. */
 };
 
 /* Doubles the interval, from least_us up to most_us, and returns it. */
@@ -40,7 +40,7 @@ struct recent
     struct recent_case
     {
         uint8_t id[WIRE_ID_BYTES]; /* The peer. */
-        uint64_t what;             /* Distinguishes the cases of one peer. */
+        uint64_t what;             /* Number that distinguishes the cases of one peer. */
         int64_t until_us;          /* Time at which the case is forgotten, in microseconds. */
         int64_t last_us;           /* Last time that recent_add() was called for this case. */
     } at[RECENT_MAX];

@@ -43,7 +43,7 @@ static size_t oldest(const struct quarantine *q)
     return best;
 }
 
-/* O(QUARANTINE_IDS), once per violation. */
+/* Asserts the invariants of the table. O(QUARANTINE_IDS). */
 static void quarantine_check(const struct quarantine *q, int64_t now_us)
 {
     bool used = true;

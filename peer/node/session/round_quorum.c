@@ -6,27 +6,29 @@
  * therefore believes a claim only as far as other peers confirm it:
  *
  *   - With 2 or more open edges: the largest step counter that more than half of the neighbours
- *     reach. With exactly two neighbours this is the smaller one of their counts.
+ *     reach. With exactly two neighbours this is the smaller one of their step counters.
  *   - With 2 or more sessions: the largest step counter that more than half of the members with a
- *     session reach. The count of each member is extrapolated by the member's speed since its last
- *     message. Members that have finished do not count, because their step counters no longer grow.
+ *     session reach. The step counter of each member is extrapolated from its last message, by the
+ *     member's speed. Members that have finished are left out, because their step counters no
+ *     longer grow.
  *   - With 1 open edge and at most 1 session: the largest step counter that the neighbour can have
- *     reached since it was last within the lead of lock step (schedule_lead()), at FASTER times
- *     this peer's own speed.
+ *     reached. This is the sum of this peer's step counter, of schedule_lead(), and of the rounds
+ *     that the neighbour can have done since it was last at most schedule_lead() rounds ahead. The
+ *     neighbour is assumed to be at most FASTER times as fast as this peer.
  *
  * If several cases apply, the largest of their step counters is believed. If a neighbour claims
- * more, and its claim is ahead of this peer by more than the lead, round_quorum_look() replaces the
- * claim before the schedule sees it. The new value is the believed step counter if this is ahead by
- * more than the lead, too. Else the new value is this peer's own step counter, so that this peer
- * neither waits for the neighbour nor skips to its claim. False claims of fewer than half of the
- * neighbours and sessions thus have no effect. Peers that were cut off from the run still catch up
- * with it, because they hear most of the other peers.
+ * more, and its claim is more than schedule_lead() rounds ahead of this peer, round_quorum_look()
+ * replaces the claim before the schedule sees it. The new value is the believed step counter if
+ * this is also more than schedule_lead() rounds ahead. Else the new value is this peer's own step
+ * counter, so that this peer neither waits for the neighbour nor skips to its claim. False claims
+ * of fewer than half of the neighbours and sessions thus have no effect. Peers that were cut off
+ * from the run still catch up with it, because they hear most of the other peers.
  *
  * If a peer trained alone while most others could not, it is ahead of them. The others do not skip
  * rounds, because no other peer confirms its claim. The peer that is ahead waits for them instead.
- * A peer is ahead in this sense if more than half of its sessions, and at least half of its
- * neighbours, are behind by more than the lead. A minority of false claims cannot make it wait in
- * this way.
+ * A peer is ahead in this sense if more than half of the members with a session, and at least half
+ * of its neighbours, are more than schedule_lead() rounds behind. A minority of false claims cannot
+ * make it wait in this way.
  *
  * A joining peer believes the round of the model that it has fetched. If this round is more than
  * LEAD rounds ahead of the round that most members have reached, the peer joins at the round of
@@ -64,8 +66,9 @@ static bool counts(const struct link *l)
     return link_open(l) && !l->mute && l->same_run && l->started;
 }
 
-/* Returns the step counter that the member has probably reached now, by its speed between its last
- * two messages. After one message only, returns the step counter in it. */
+/* Returns the step counter that the member has probably reached now: the one in its last message,
+ * extrapolated by the member's speed between its last two messages. If there was only one message,
+ * returns the step counter in it. */
 static uint64_t now_at(const struct link *l, int64_t now_us)
 {
     int64_t between_us = l->said_us - l->before_us;
@@ -76,8 +79,8 @@ static uint64_t now_at(const struct link *l, int64_t now_us)
     return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
 }
 
-/* Lists the step counters of the members with a session. `finished`: also those of members that
- * have finished. Returns their number. */
+/* Sets claim[] to the step counters of the members with a session, and returns their number.
+ * finished false: leaves out members that have finished. */
 static size_t claims(const struct sessions *s, bool finished, uint64_t claim[NODE_LINKS_MAX])
 {
     size_t n = 0;
@@ -126,9 +129,10 @@ void round_quorum_worked(struct round_quorum *b, int64_t took_us)
 }
 
 /* For a peer with a single neighbour: returns the largest step counter that the neighbour can have
- * reached. In lock step a neighbour gets ahead only while it has no contact with this peer, or while
- * this peer is paused. The limit is computed once, when the contact returns, so that later claims do
- * not increase it. While this peer does not know its own speed, every claim is believed. */
+ * reached. In lock step a neighbour gets far ahead only while it has no contact with this peer, or
+ * while this peer is paused. The limit is computed once, when the contact returns, so that later
+ * claims do not increase it. While this peer does not know its own speed, every claim is
+ * believed. */
 static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view *v, uint64_t beat,
                               int64_t driver_us)
 {
@@ -143,7 +147,7 @@ static uint64_t can_have_done(struct round_quorum *b, const struct schedule_view
 }
 
 /* Returns the largest step counter that this peer believes (see the top of this file). Open edges
- * give the exact counts of neighbours. Sessions give counts that are up to half a second old. */
+ * give the exact step counters of neighbours. Reports over sessions are up to half a second old. */
 static uint64_t believed(struct round_quorum *b, const struct sessions *s,
                          const struct schedule_view *v)
 {
@@ -176,8 +180,9 @@ static bool far_behind(const struct schedule_view *v, const struct schedule_edge
     return e->state == SCHEDULE_EDGE_OPEN && !e->gathers && e->beat + schedule_lead(v) < v->beat;
 }
 
-/* Returns whether this peer trained alone and is ahead of the run: most sessions, and at least half
- * of the neighbours, are behind by more rounds than lock step allows (schedule_lead()). */
+/* Returns whether this peer trained alone and is ahead of the run: most members with a session, and
+ * at least half of the neighbours, are behind by more rounds than lock step allows
+ * (schedule_lead()). */
 static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
                         const struct schedule_edge *edge)
 {
@@ -192,9 +197,9 @@ static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
 }
 
 /* Makes lock step wait for neighbours that are far behind, by raising their step counters to the
- * limit of lock step. During training their flap damping is switched off, because a failure of the
- * network, not of the neighbours, made them absent. In the consensus phase flap damping stays,
- * because no rounds are lost if this peer continues. */
+ * limit of lock step. In training this includes flapping neighbours: a failure of the network, not
+ * of the neighbours, made them absent. In the consensus phase it does not include them, because no
+ * rounds are lost if this peer continues. */
 static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
 {
     for (size_t i = 0; i < v->n_edges; i++)
@@ -217,7 +222,8 @@ void round_quorum_look(struct round_quorum *b, const struct sessions *s,
     }
     if (open && !far) {
         b->far = false;
-        /* The first messages after a pause of this process are as old as the pause. */
+        /* The first messages after a pause of this process are as old as the pause, so they do not
+         * show that the neighbour is near now. */
         if (b->near_us == 0 || !failure_detector_stood(s))
             b->near_us = s->env->driver_us;
     }

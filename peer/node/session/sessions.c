@@ -271,7 +271,7 @@ void sessions_status_req(struct sessions *s, const struct link *l)
         s->owner.status(s->owner.self, l);
 }
 
-/* The LEFT record is sent at once, although other membership changes wait for their limit per tick.
+/* The LEFT record is sent at once: the limit per tick for membership changes does not apply.
  * Sessions without a HELLO from the other end get the record, too: the other end may have made this
  * peer a member after this peer's HELLO. */
 void sessions_leave(struct sessions *s)
@@ -309,9 +309,9 @@ static void learn_address(struct env *v, const char *host)
 }
 
 /* Returns whether this peer has dialled an earlier session with peer `id` that is not silent, so
- * that a new session with the peer is not needed. Two addresses may lead to the same peer, which
- * only the handshake shows. The new session is closed before a HELLO, so the other end keeps the
- * earlier one. */
+ * that a new session with the peer is not needed. Only the handshake shows that two addresses lead
+ * to the same peer. The new session is closed before a HELLO, so the other end keeps the earlier
+ * one. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < s->n_links; i++) {
@@ -421,8 +421,8 @@ void sessions_uncertified(struct sessions *s, const struct link *l)
  *   - Same process, dialled in opposite directions: the session that the smaller id dialled is
  *     kept.
  *   - Same process, dialled in the same direction: the new session is kept.
- *   - Another process, whose incarnation is below the known one: the older session is kept.
- *   - Another process otherwise: the new session is kept.
+ *   - Another process, with an incarnation below the known one: the older session is kept.
+ *   - Another process, with any other incarnation: the new session is kept.
  *
  * The reason for the third rule: a process that dials a second time has lost its first session
  * (superfluous()), even if this peer has not noticed the loss. */
@@ -496,9 +496,9 @@ static void refuse_text(struct sessions *s, const struct link *l, const struct w
     refuse_run(s, l, &h->record, why);
 }
 
-/* Returns whether a connected peer has this peer's run. The result decides what happens if the run
- * in a HELLO contradicts the user's flags. If true, and if the run in the HELLO has not started,
- * this peer refuses the sender. Otherwise this peer leaves and ends. */
+/* Returns whether a connected peer has this peer's run. Used if the run in a HELLO contradicts the
+ * user's flags. If the result is true and the run in the HELLO has not started, this peer refuses
+ * the sender. Otherwise this peer leaves and ends. */
 static bool in_company(const struct sessions *s)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -547,8 +547,9 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
 }
 
 /* Stores the round that the other end reports. The speed of the peer is computed from this report
- * and an earlier one (round_quorum.c). If the last report is less than half a heartbeat old, the
- * new report replaces it and the earlier report is kept, because the speed would be inexact. */
+ * and an earlier one (round_quorum.c). Two reports that are less than half a heartbeat apart give
+ * no exact speed. In this case the new report replaces the last one only, and the earlier report is
+ * kept. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
     if (now_us - l->said_us >= HEARTBEAT_US / 2) {
@@ -596,10 +597,10 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     assert(l->hung_up != NULL || sessions_to(s, l->id) == l);
 }
 
-/* Handles a HELLO from this peer's own identity: from itself, if its address is in the bootstrap
- * list, or from another process with a copy of the key. The other process gets this peer's record
- * as an answer. From the records both learn which of them started later and must end
- * (members_merge()). */
+/* Handles a HELLO from this peer's own identity. The sender is this process itself, if its address
+ * is in the bootstrap list, or another process with a copy of the key. The other process gets this
+ * peer's record as an answer. From the records both processes learn which of them started later and
+ * must end (members_merge()). */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
     struct env *v = s->env;

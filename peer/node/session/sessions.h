@@ -45,7 +45,7 @@ enum link_role {
     LINK_OBSERVER
 };
 
-/* Transfer of the whole member table to the other end of a session. */
+/* State of the transfer of the whole member table to the other end of a session. */
 enum link_transfer {
     LINK_TRANSFER_NONE = 0,
     LINK_TRANSFER_RUNS,
@@ -74,12 +74,12 @@ struct link
     bool opened; /* True: an edge was opened on this session. */
 
     bool same_run; /* True: the last HELLO of the other end contained the run of this peer. */
-    /* True: the last HELLO of the other end says that it has started training, or a later PING has
-     * a round above 0. */
+    /* True: the other end has started training, by its last HELLO or by a later PING with a round
+     * above 0. */
     bool started;
     bool finished; /* True: the other end has reported that its model is final. */
     /* True: the certificate of the run covers the member at the other end, but the member has sent
-     * a model that the certificate does not cover. The member has then restarted. */
+     * another model than the covered one. This happens if the member has restarted. */
     bool uncertified;
     /* round: round in the last report of the other end. said_us: time at which this report
      * arrived. */
@@ -89,8 +89,8 @@ struct link
      * is computed. before_us is 0 if there is no such report. */
     uint64_t before;
     int64_t before_us;
-    /* Time at which the other end's worker began its current job, by the last PING. 0: the worker
-     * is idle. */
+    /* Time at which the other end's worker began its current job or last reported progress in it,
+     * by the last PING. 0: the worker is idle. */
     int64_t busy_since_us;
     int64_t told_busy_us; /* Time at which the last PING arrived. */
 
@@ -100,8 +100,8 @@ struct link
     struct quota new_members;
     bool told_new; /* True: the warning about too many new members was printed. */
     /* Last time that the other end sent a record that has this peer's identity and was signed by
-     * another process. The first SILENT_US of the session are ignored. 0: never. Written by
-     * handshake.c. */
+     * another process. Records in the first SILENT_US of the session are ignored. 0: never. Written
+     * by handshake.c. */
     int64_t other_us;
 };
 
@@ -117,10 +117,11 @@ struct standing
      * exchange column statistics (statistics_aggregation.h), or the initial model of the run is
      * still missing (initial.h). */
     bool gathers;
-    bool finished;   /* True: this peer's model is final, and the attempt to store it is over. */
-    uint64_t round;  /* Number of training rounds done. */
-    uint64_t beat;   /* Number of rounds done, including rounds of the consensus phase. */
-    int64_t busy_us; /* Age of the worker's current job in microseconds. 0: the worker is idle. */
+    bool finished;  /* True: this peer's model is final, and is stored or could not be stored. */
+    uint64_t round; /* Number of training rounds done. */
+    uint64_t beat;  /* Number of rounds done, including rounds of the consensus phase. */
+    /* Time without progress in the worker's current job, in microseconds. 0: the worker is idle. */
+    int64_t busy_us;
 };
 
 /* Result of the comparison of the run in a HELLO with the run of this peer. */
@@ -134,16 +135,16 @@ enum sessions_run {
     SESSIONS_RUN_STRANGER,
     /* The run description is invalid, or it is for another kind of trainer. */
     SESSIONS_RUN_UNREADABLE,
-    /* This peer should take the run, but its command-line options contradict the run. This peer
-     * ends. If that run has not started, and a connected peer has this peer's run, this peer
-     * refuses the session instead. */
+    /* The run in the HELLO should replace this peer's run, but contradicts this peer's command-line
+     * options. If the run in the HELLO has not started, and a connected peer has this peer's run,
+     * this peer refuses the session. Otherwise this peer ends. */
     SESSIONS_RUN_CONTRADICTS
 };
 
 /* Whether this peer has lost all its sessions, and how the last of them ended. */
 enum sessions_away {
-    /* This peer has a session, has had none yet, or its last session ended without a sign that this
-     * peer was cut off. */
+    /* This peer has a session or has had none yet, or its last session ended without a sign that
+     * this peer was cut off or paused. */
     SESSIONS_THERE,
     /* This peer's last session was silent when it ended, so this peer was cut off from the
      * network. */
@@ -189,8 +190,8 @@ static inline bool link_open(const struct link *l)
     return link_talks(l) && l->hung_up == NULL;
 }
 
-/* Returns for how long the other end's worker has been in its current job, in microseconds,
- * according to the last PING. 0: the worker is idle. */
+/* Returns for how long the other end's worker has made no progress in its current job, in
+ * microseconds, according to the last PING. 0: the worker is idle. */
 static inline int64_t link_busy_us(const struct link *l, int64_t now_us)
 {
     return l->busy_since_us != 0 ? now_us - l->busy_since_us : 0;
@@ -229,8 +230,9 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
 /* Replaces the allow-list by the one in the event NODE_ADMIT and applies it to all members and
  * sessions. If memory is exhausted, the previous list stays in use. */
 void admit_list(struct sessions *s, const struct node_event *ev);
-/* Handles a pause of this process (env_begin_step()) that lasted pause_us microseconds. Probes that
- * were sent before the pause are sent again. */
+/* Handles a pause of this process (env_begin_step()) that lasted pause_us microseconds. Answers to
+ * probes that were sent before the pause are no longer awaited. Members that are still silent are
+ * probed again. */
 void failure_detector_continue(struct sessions *s, int64_t pause_us);
 /* Runs the timers of the sessions module. Called every TICK_US. */
 void sessions_tick(struct sessions *s);
@@ -259,8 +261,8 @@ void sessions_hello_all(struct sessions *s);
 void sessions_run_fixed(struct sessions *s);
 /* Merges a member's record, which the other end of session `l` has forwarded, into the member
  * table. Drops the record if the allow-list does not admit the member, or if the other end has
- * announced too many new members. A forged record ends the session. Proof that an older process has
- * this peer's identity ends the node. */
+ * announced too many new members. A forged record ends the session. If the record proves that
+ * another process with this peer's identity runs and started earlier, the node ends. */
 void handshake_record(struct sessions *s, const struct link *l, const struct record *r);
 /* Tells the other end of `l` that this peer's model is final. The message is queued after the last
  * delta. Does nothing if the model is not final. */
@@ -269,12 +271,12 @@ void sessions_say_finished_all(struct sessions *s);
 /* Clears `finished` of all sessions. Called when an attempt of the finish protocol was aborted,
  * because the models of the peers are then no longer final. */
 void sessions_reopen(struct sessions *s);
-/* Records that an edge has opened on session `l`. If the session is lost, its member is then
+/* Records that an edge has opened on session `l`. After a loss of this session, the member is
  * redialled quickly. */
 void sessions_opened(struct sessions *s, const struct link *l);
 
-/* Records that the member of this session has sent a model that the certificate of the run does not
- * cover. */
+/* Records that the member of this session has sent another model than the one that the certificate
+ * of the run covers. */
 void sessions_uncertified(struct sessions *s, const struct link *l);
 
 /* ---- dialling (dial.c) ---- */
@@ -286,10 +288,10 @@ bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Undoes sessions_want(): the member is no longer a wanted contact. The failure detector may still
  * dial the member. */
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Dials contact `id`. Does nothing if a session or a dial already exists, if the back-off has not
- * expired, or if the contact must not be dialled now (quarantine, refusals). If this peer has the
- * greater id, it also waits until lost_us + DIAL_YIELD_US. lost_us: node time at which the last
- * session with the contact was lost, in microseconds. */
+/* Dials contact `id`. Does nothing in these cases: (1) a session or a dial already exists; (2) the
+ * back-off has not expired; (3) the contact must not be dialled now (quarantine, refusals); (4)
+ * this peer has the greater id, and the time is before lost_us + DIAL_YIELD_US. lost_us: node time
+ * at which the last session with the contact was lost, in microseconds. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);
 /* Allows the next dial to member `id` at once. Called after the loss of a session on which an edge
  * was open. */
@@ -305,7 +307,7 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 /* Returns the last time at which this peer, or a member that it asked, heard the member `id`, in
  * microseconds. 0: not known. */
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Returns whether there is a session with any peer. */
+/* Returns whether there is a session on which the HELLO of a peer was accepted. */
 bool sessions_any(const struct sessions *s);
 /* Returns for how long the hosts of all dead and finished members have refused the dials of this
  * peer, in microseconds. 0: at least one host has not refused, no member is dead or finished, or
@@ -316,8 +318,8 @@ int64_t sessions_refused_us(const struct sessions *s);
  * all dials of this peer for ENDED_AFTER_CUT_US or ENDED_AFTER_PAUSE_US. Otherwise returns
  * SESSIONS_THERE. O(members). */
 enum sessions_away sessions_deserted(const struct sessions *s);
-/* Returns whether a connected peer has this peer's run, and has started it or has a model of a
- * later round than the initial one. */
+/* Returns whether a connected peer has this peer's run and has begun it: the peer has started to
+ * train, or reports a round above 0. */
 bool sessions_run_begun(const struct sessions *s);
 /* Functions that enumerate the slots of the session table, from 0 to sessions_slots() - 1. A
  * session keeps its slot until it ends. An unused slot has link.used false, and a later session may
@@ -355,23 +357,23 @@ const char *connection_diagnostics_why(enum node_why why);
 /* ---- rounds that other peers claim (round_quorum.c) ---- */
 
 /* Returns the session of the member that reports the highest round of this run. Ignores a round
- * that is too far ahead of the round of most members. NULL: no connected member has begun this
- * run. */
+ * that is more than LEAD rounds (round_quorum.c) ahead of the round that most members have reached.
+ * NULL: no connected member has begun this run. */
 const struct link *round_quorum_furthest(const struct sessions *s);
 
-/* Returns the round of a received model. `round`: the round that its senders claim. If `round` is
- * ahead of the round that most members have reached by more than lock step allows, returns the
- * round that most members have reached. Else returns `round`. */
+/* Returns the round at which this peer joins with a received model. `round`: the round that the
+ * senders of the model claim. Returns `round`, or the round that most members have reached if
+ * `round` is more than LEAD rounds (round_quorum.c) ahead of it. */
 uint64_t round_quorum_joined(const struct sessions *s, uint64_t round);
 
-/* State of the rule for a peer that hears only one neighbour. The rule limits the step counter of
- * this neighbour that the peer believes (round_quorum.c). */
+/* State of the limit that a peer with only one neighbour sets to the step counter of this neighbour
+ * (round_quorum.c). The peer does not believe a step counter above the limit. */
 struct round_quorum
 {
     /* Duration of this peer's shortest job with local steps, in microseconds. 0: there was none. */
     int64_t fastest_us;
     /* Last time at which an edge was open and no neighbour was ahead by more rounds than lock step
-     * allows. Driver time, because the neighbour trains while this process is paused. */
+     * allows. 0: never. Driver time, because the neighbour trains while this process is paused. */
     int64_t near_us;
     bool far; /* True: the neighbour claims to be ahead by more rounds than lock step allows. */
     /* While `far` is true: largest step counter that the neighbour can have reached. The neighbour
@@ -381,10 +383,10 @@ struct round_quorum
 
 /* Records the duration of a job with local steps, in microseconds. */
 void round_quorum_worked(struct round_quorum *b, int64_t took_us);
-/* Corrects edge[0..v->n_edges) in lock step, before the schedule reads it. Replaces the step
- * counter of each neighbour that claims more than this peer believes. If this peer is ahead of most
- * peers, raises the step counters of neighbours that are far behind, so that this peer waits for
- * them (round_quorum.c). */
+/* In lock step: corrects the step counters in edge[0..v->n_edges) before the schedule reads them
+ * (round_quorum.c). Lowers the step counter of each neighbour that claims more than this peer
+ * believes. If this peer is ahead of most peers, raises the step counters of neighbours that are
+ * too far behind for lock step to wait for them, so that this peer waits. */
 void round_quorum_look(struct round_quorum *b, const struct sessions *s,
                        const struct schedule_view *v, struct schedule_edge *edge);
 

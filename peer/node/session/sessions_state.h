@@ -17,9 +17,9 @@ enum {
      * first batch may be larger. The limit exists because a link may be slow and its send queue is
      * bounded. */
     SESSIONS_PIECE = 16,
-    /* Number of membership changes that this peer may forward per tick. If it forwards fewer, up to
-     * WIRE_BATCH_MAX are saved for later ticks. A neighbour usually knows about half of the changes
-     * already, and these are not sent to it. */
+    /* Number of membership changes that this peer may forward per tick. The unused part of this
+     * number is saved for later ticks, up to WIRE_BATCH_MAX changes in all. A neighbour usually
+     * knows about half of the changes already, and these are not sent to it. */
     SESSIONS_NEWS = 32,
     SESSIONS_KINDS = 48 /* Maximum number of kinds of violations that are counted separately. */
 };
@@ -44,8 +44,8 @@ struct admit
      * key is admitted. Owned. */
     uint8_t (*id)[WIRE_ID_BYTES];
     size_t n;
-    /* Wall clock (microseconds since 1970) minus the driver's clock, when the allow-list arrived.
-     * The driver's clock does not stop during pauses. */
+    /* Difference between the wall clock (microseconds since 1970) and the driver's clock, measured
+     * when the allow-list arrived. The driver's clock does not stop during pauses. */
     int64_t unix_us;
     /* Recent refusals by this peer. recent_case.what: the reason. */
     struct recent told;
@@ -79,11 +79,11 @@ enum callback_state {
     CALLBACK_UNKNOWN
 };
 
-/* Results of the test calls of addresses between this peer and the member of one session. */
+/* Results of the test calls between this peer and the member of one session. */
 struct callback_link
 {
-    /* theirs: whether this peer can call the member at its announced addresses. ours: whether the
-     * member can call this peer, as reported by the member. */
+    /* theirs: result of this peer's calls to the member's announced addresses. ours: result of the
+     * member's calls to this peer, as reported by the member. */
     enum callback_state theirs, ours;
     /* Hash of the bootstrap address that this peer dialled for the session. 0: none. */
     uint64_t dialled;
@@ -108,7 +108,8 @@ struct callback
     struct recent told;
     /* Address of this peer in the last CALLBACK message that reported a failed call. */
     char address[WIRE_ADDRESS_MAX + 1];
-    /* The warning that members cannot call this peer. next_us is 0 if none is planned. */
+    /* Back-off of the warning that members cannot call this peer. tell.next_us is 0 if no warning
+     * is planned. */
     struct backoff tell;
 };
 
@@ -123,7 +124,7 @@ struct connection_diagnostics
     /* End of the last session or, before the first session, start of the process. 0: there is a
      * session. */
     int64_t alone_us;
-    struct backoff no_run; /* Warnings that no connected peer has a run. */
+    struct backoff no_run; /* Back-off of the warning that no connected peer has a run. */
 };
 
 /* ---- dial.c ---- */
@@ -170,7 +171,7 @@ struct seed_failure
     enum node_why why;   /* Reason of the last failure. */
     uint32_t n;          /* Number of consecutive failures for this reason. 0: no failure. */
     int64_t since_us;    /* Time of the first of the n failures. */
-    struct backoff tell; /* Warnings about the bootstrap name. */
+    struct backoff tell; /* Back-off of the warning about the bootstrap name. */
     /* If `why` is NODE_WHY_VERSION: oldest and newest protocol version that the other end
      * supports. */
     uint32_t least, most;
@@ -250,7 +251,9 @@ struct sessions
     struct contact *contacts;        /* The contacts, in no order. Owned. */
     size_t n_contacts, cap_contacts; /* Used and allocated length of contacts[]. */
     uint32_t dead_tag;               /* Tag of the dial in progress to a dead member. 0: none. */
-    int64_t dead_redial_us;          /* Time at which the next dead member is dialled. */
+    /* Time at which the next dead member is dialled. A peer that is alone dials it earlier
+     * (dial_tick_dead()). */
+    int64_t dead_redial_us;
     /* Index in the member table at which the search for the next dead member begins. */
     size_t next_dead;
     /* Number of dropped members that were accused, and dialled if possible, in the current interval
@@ -274,12 +277,14 @@ struct sessions
     enum sessions_away away; /* Whether this peer has lost all its sessions, and how. */
     struct
     {
-        uint64_t pair;    /* Hash of the ids of the two members. 0: there are no two members. */
-        int64_t seen_us;  /* Last time at which the table contained the two members. */
-        int64_t since_us; /* Time since which the member table contains the two members. */
-        bool told;        /* True: one of the two members has been refused. */
-        bool ours;        /* True: this peer is one of the two members. */
-        uint8_t other[WIRE_ID_BYTES]; /* If `ours` is true: id of the other one. */
+        /* Hash of the ids of two live members with the same name. 0: there are no such members. */
+        uint64_t pair;
+        int64_t seen_us; /* Last time at which the member table contained the members of `pair`. */
+        /* Time since which the member table has contained the members of `pair`. */
+        int64_t since_us;
+        bool told;                    /* True: one of the members of `pair` has been refused. */
+        bool ours;                    /* True: this peer is one of the members of `pair`. */
+        uint8_t other[WIRE_ID_BYTES]; /* If `ours` is true: id of the other member of `pair`. */
     } twins;                          /* Two live members with the same name. */
     /* Value of members_changes() when the members to monitor were last chosen. */
     uint64_t failure_detector_changes;
@@ -327,9 +332,9 @@ void dissemination_tell_all(struct sessions *s, struct link *l);
  * be forwarded. */
 void dissemination_tick(struct sessions *s);
 void dial_start(struct sessions *s);
-/* Dials `address`, which must stay valid until the next step. *tag is set to a number by which the
- * result is identified. At most NODE_DIALS_MAX dials may be made in one step; the caller checks
- * this. */
+/* Dials `address`, which must stay valid until the next step. Sets *tag to the number that
+ * identifies the result of the dial. At most NODE_DIALS_MAX dials may be made in one step; the
+ * caller checks this. */
 void dial_address(struct sessions *s, const char *address, uint32_t *tag);
 /* Handles record r, which arrived on session l. If this peer has dropped the member of r from its
  * table: sends an accusation of this member to the other end of l, and dials this member. r must
@@ -366,7 +371,8 @@ void dial_sift(struct sessions *s);
 void dial_check_contact(const struct sessions *s, const struct contact *c);
 void failure_detector_tick(struct sessions *s);
 /* Returns whether this process has continued after a pause longer than SILENT_US within the last
- * DEAD_LINK_US. Until then it receives messages, and ends of sessions, from the time of the pause. */
+ * DEAD_LINK_US. During this time it still receives messages that were sent before or in the pause,
+ * and learns which sessions ended in the pause. */
 bool failure_detector_stood(const struct sessions *s);
 /* Handles the end of a session with a peer. */
 void failure_detector_lost(struct sessions *s, const struct link *l);
@@ -376,9 +382,8 @@ void failure_detector_met(struct sessions *s, const struct link *l);
  * still exists. This is the case if the member is dead or has finished, is accepted and has an
  * address. */
 bool failure_detector_missing(const struct sessions *s, const struct member *m);
-/* Called when this peer has refused a session with member `id`, or the member has refused one with
- * this peer. The attempt proves that the member is alive, so this peer does not accuse it for
- * REFUSAL_VALID_US. */
+/* Prevents accusations of member `id` by this peer for REFUSAL_VALID_US. Called when one of them
+ * has refused a session with the other, because the attempt proves that the member is alive. */
 void failure_detector_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 /* ---- admit.c ---- */
@@ -401,8 +406,9 @@ bool admit_record(struct sessions *s, const struct record *r);
 /* Returns whether member `id` is refused (members_refuse()) and the allow-list does not admit its
  * current record either. */
 bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
-/* Returns whether this peer must not dial peer `id` now: this peer has refused `id` within the last
- * 2 s, or any peer has refused this peer within REFUSED_REDIAL_US. */
+/* Returns whether this peer must not dial peer `id` now. There are two reasons: this peer has
+ * refused `id` within REFUSER_REDIAL_US (2 s), not counting refusals of another run; or some peer
+ * has refused this peer within REFUSED_REDIAL_US. */
 bool admit_must_wait(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Handles two live members with the same name, given by their records. This peer refuses the member
  * that started later. If this peer is that member, it ends. */
@@ -421,9 +427,10 @@ void callback_opened(struct sessions *s, const struct link *l);
  * callback.c. */
 bool callback_over(struct sessions *s, uint32_t tag, const uint8_t *id, enum node_why why);
 /* Handles a failed dial to contact c. Prints a warning if the contact is alive, has had no session
- * with this peer, and could not be called for CALLBACK_UNMET_US. */
+ * with this peer, and its first failed dial was CALLBACK_UNMET_US ago or earlier. */
 void callback_in_vain(struct sessions *s, struct contact *c, enum node_why why);
-/* Prints the warnings and starts the test calls of members that are due. */
+/* Starts the test calls that are due, and prints the warning about calls to this peer if it is
+ * due. */
 void callback_tick(struct sessions *s);
 
 /* ---- connection_diagnostics.c ---- */
@@ -454,8 +461,8 @@ bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES
 uint64_t round_quorum_most(uint64_t *claim, size_t n);
 
 /* Returns the largest step counter that more than half of the members with a session have probably
- * reached now. Sets *n to the number of these members. Members that have not begun this run do not
- * count. */
+ * reached now. Sets *n to the number of these members. Members that have not begun this run are
+ * left out. */
 uint64_t round_quorum_sessions(const struct sessions *s, size_t *n);
 
 #endif
