@@ -387,11 +387,12 @@ static bool is_quorum(struct conform *f, uint32_t ballot, const struct finish_vo
     const struct finish_voters *v = &f->voters;
     uint32_t n = 0;
     bool has_first = false;
+    uint64_t first = v->initial ? v->first : 0;
     if (heard != NULL && heard->n_all > (v->initial ? v->n_all : 0))
         v = heard;
     for (uint32_t i = 0; i < v->n; i++) {
         bool counts = has(&f->ballot[ballot]->answer[acceptor_of(f, v->key[i])]);
-        has_first |= counts && i == 0;
+        has_first |= counts && i == 0 && (first == 0 || first == v->key[0]);
         n += counts;
     }
     bool whole = has_first && v->n == v->n_all;

@@ -49,8 +49,11 @@ struct peer
     /* Number of voters that the peer counts, in the order of the peers. 0: all peers. */
     uint32_t n_voters;
     bool knows_no_initial; /* True: the peer knows no initial member, so all members are voters. */
-    uint64_t n_rounds;     /* Number of rounds that the peer has mixed. */
-    bool stored;           /* True: an earlier process of this peer had frozen its model. */
+    /* True: the peer knows that another member votes instead of the initial member with the
+     * smallest identity. */
+    bool first_is_replaced;
+    uint64_t n_rounds; /* Number of rounds that the peer has mixed. */
+    bool stored;       /* True: an earlier process of this peer had frozen its model. */
     /* Value of the certified model, if a certificate covers this process. 0: no certificate so
      * far. */
     float covered;
@@ -153,7 +156,9 @@ static void peer_voters(void *self, struct finish_voters *out)
         uint8_t id[WIRE_ID_BYTES];
         fill_id(id, i);
         out->key[i] = finish_key(id);
+        out->first = i == 0 || out->key[i] < out->first ? out->key[i] : out->first;
     }
+    out->first -= p->first_is_replaced;
 }
 
 static bool peer_quorum(void *self, uint32_t n, uint32_t n_voters, bool has_first)
@@ -621,6 +626,22 @@ static void test_longer_list_of_voters_applies(void **state)
         assert_int_equal(decides(&w, 2), n_voters < 5);
         close_world(&w);
     }
+}
+
+/* Half of the voters is a quorum only with the initial member that has the smallest identity. A
+ * member that votes instead of it does not decide between equal halves. */
+static void test_replaced_first_does_not_decide_between_halves(void **state)
+{
+    (void)state;
+    for (uint32_t n_voters = 3; n_voters < 5; n_voters++)
+        for (int replaced = 0; replaced < 2; replaced++) {
+            struct world w;
+            open_world(&w, 1, 2);
+            w.peer[0].n_voters = w.peer[1].n_voters = n_voters;
+            w.peer[0].first_is_replaced = w.peer[1].first_is_replaced = replaced;
+            assert_int_equal(decides(&w, 2), n_voters == 3 || !replaced);
+            close_world(&w);
+        }
 }
 
 /* Three initial members. Two of them were replaced, and the new processes do not know that all three
@@ -1146,6 +1167,7 @@ int main(void)
         cmocka_unit_test(test_one_ballot_decides),
         cmocka_unit_test(test_partial_answer_is_no_whole_sum),
         cmocka_unit_test(test_longer_list_of_voters_applies),
+        cmocka_unit_test(test_replaced_first_does_not_decide_between_halves),
         cmocka_unit_test(test_list_of_another_peer_makes_a_quorum),
         cmocka_unit_test(test_list_without_initial_members_does_not_apply),
         cmocka_unit_test(test_models_apart_abort_the_attempt),

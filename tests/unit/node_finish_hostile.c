@@ -50,6 +50,7 @@ static void owner_voters(void *self, struct finish_voters *out)
     out->n = out->n_all = OTHERS + 1;
     for (uint32_t i = 0; i <= OTHERS; i++)
         out->key[i] = i + 1;
+    out->first = 1;
 }
 
 static bool owner_quorum(void *self, uint32_t n, uint32_t n_voters, bool has_first)

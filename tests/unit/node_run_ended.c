@@ -171,6 +171,35 @@ static void test_a_dead_name_is_listed_once(void **state)
     lone_close(w);
 }
 
+/* Two of three initial members leave. The node and a member that joined later remain. Only the node
+ * counts as a voter. */
+static void test_members_that_joined_do_not_vote(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(3, LOW_ID, ROUNDS);
+    struct verdict_facts f;
+    w->run.min_peers = 3;
+    w->actor[2].record.initial = false;
+    w->actor[2].record = w->known[2] = signed_record(w->actor[2].record);
+    lone_open(w);
+    while (lone_progress(w).phase < NODE_TRAINING)
+        lone_run(w, LONE_STEP_US);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lone_actor *a = &w->actor[i];
+        a->record.state = RECORD_LEFT;
+        a->record.incarnation++;
+        lone_tell(w, i, a->record);
+        a->answers = false;
+        lone_disconnect(w, a->link, true);
+    }
+    lone_run(w, SECOND);
+    node_facts(w->node, &f);
+    assert_true(f.n_begun == 3 && f.n_members == 2 && f.n_among == 2 && f.n_voting == 1);
+    assert_int_equal(f.n_left, 2);
+    assert_string_equal(f.left[1], "peer-2");
+    lone_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_a_final_model_is_not_trained_again),
         cmocka_unit_test(test_a_member_without_a_final_model_begins_again),
         cmocka_unit_test(test_a_dead_name_is_listed_once),
+        cmocka_unit_test(test_members_that_joined_do_not_vote),
         cmocka_unit_test(test_all_others_have_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

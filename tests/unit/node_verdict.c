@@ -223,6 +223,25 @@ static void test_words_of_the_dead(void **state)
                         "quorum 0.7; no round skipped");
 }
 
+/* Members that are no voters cannot agree on a certificate, however many they are. */
+static void test_too_few_voters(void **state)
+{
+    struct verdict_facts f = good;
+    (void)state;
+    f.n_voting = 3;
+    judged(&f, VERDICT_CONSENSUS, 0);
+    f.uncertified = true;
+    f.distance = (double)NAN;
+    struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_string_equal(o.text, "no quorum: 8 of 8 peers, with 3 of the 8 initial members, 4 of 8 "
+                                "needed for quorum 0.5; no round skipped");
+    f.n_voting = 4;
+    judged(&f, VERDICT_UNKNOWN, 3);
+    f.without_first = true;
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, "with 4 of the 8 initial members, exactly half"));
+}
+
 /* Without a quorum or a certificate, the text names dead members that had finished. */
 static void test_finished_before_they_died(void **state)
 {
@@ -505,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_peers_added_up),
         cmocka_unit_test(test_nothing_learnt),
         cmocka_unit_test(test_who_joined),
+        cmocka_unit_test(test_too_few_voters),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -858,16 +858,20 @@ static int by_member_key(const void *a, const void *b)
     return by_key(&((const struct finish_member *)a)->key, &((const struct finish_member *)b)->key);
 }
 
-/* Returns whether a quorum of voters has all bits of `flags` in the answers to the wave. */
+/* Returns whether a quorum of voters has all bits of `flags` in the answers to the wave. Of two
+ * equal halves of the voters, only the half with the initial member `first` is a quorum. The half
+ * is known to have it only if the list contains all voters, and begins with it: the smallest voter
+ * may be a member that votes instead of another one, and other peers may not know this member. */
 static bool is_quorum(struct finish *f, uint8_t flags)
 {
-    const struct finish_voters *v = voters_of(f);
+    const struct finish_voters *v = voters_of(f), *own = &f->own_voters;
+    uint64_t first = own->initial ? own->first : v->key[0];
     uint32_t n = 0;
     bool has_first = false;
     for (uint32_t i = 0; i < v->n; i++) {
         uint8_t has = flags_of(&f->wave, v->key[i]);
         bool counts = (has & FLAG_ABSENT) == 0 && (has & flags) == flags;
-        has_first |= counts && i == 0 && v->n == v->n_all;
+        has_first |= counts && v->key[i] == first && i == 0 && v->n == v->n_all;
         n += counts;
     }
     return f->owner.quorum(f->owner.self, n, v->n_all, has_first);

@@ -45,6 +45,7 @@ struct finish_voters
         n_all;  /* Number of voters, including those that the peer's member table has dropped. */
     uint32_t n; /* Number of voters in `key`. */
     uint64_t key[WIRE_MEMBERS_MAX]; /* The voters in the member table (finish_key()), sorted. */
+    uint64_t first; /* The initial member with the smallest identity. 0: it is not known. */
 };
 
 /* A decided proposal with members is the certificate of the run. A proposal without members aborts
@@ -105,8 +106,8 @@ struct finish_owner
     void (*members)(void *self, struct finish_proposal *out);
     /* Lists the voters that this peer counts now, in any order. */
     void (*voters)(void *self, struct finish_voters *out);
-    /* Returns whether n of the n_voters voters are a quorum. `has_first`: the voter with the
-     * smallest identity is one of the n. */
+    /* Returns whether n of the n_voters voters are a quorum. `has_first`: the initial member with
+     * the smallest identity is one of the n. */
     bool (*quorum)(void *self, uint32_t n, uint32_t n_voters, bool has_first);
     /* Stores the promise of this peer durably, n bytes. The next process of this peer passes the
      * bytes to finish_open(). Returns false if the promise could not be stored. The previous

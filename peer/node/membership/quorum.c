@@ -225,18 +225,17 @@ const uint8_t *quorum_first(const struct quorum *q, const struct members *m)
 
 /* ---- the voters ---- */
 
-/* Returns whether a present member votes instead of initial member k: it has k's name, and k is
- * absent but has not left. No member votes instead of a member that has left: the number of voters
- * would then depend on which members are present, and two parts of a split network could each have
- * a quorum. O(members). */
+/* Returns whether initial member k is absent, and a present member has its name. O(members). */
 static bool is_taken_over(const struct quorum_member *k, const struct members *m)
 {
     const struct member *old = members_find(m, k->id);
-    return (old == NULL || !lives(old)) && !has_left(k, m) && is_present(m, k->name);
+    return (old == NULL || !lives(old)) && is_present(m, k->name);
 }
 
-/* Returns whether member e, which is not an initial member, votes instead of an initial member.
- * O(initial members + members). */
+/* Returns whether member e, which is not an initial member, votes instead of an initial member. No
+ * member votes instead of one that has lost its vote: the number of voters would then depend on
+ * which members are present, and two parts of a split network could each have a quorum. O(initial
+ * members + members). */
 static bool takes_over(const struct quorum *q, const struct members *m, const struct member *e)
 {
     for (uint32_t i = 0; i < q->n && lives(e); i++) {

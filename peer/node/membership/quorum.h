@@ -10,16 +10,17 @@
  * peers, including those that joined later, thus count the same voters:
  *
  *   initial member                                   --min-peers above 1     --min-peers 1
- *   present, or dead                                 voter                   voter
+ *   present                                          voter                   voter
+ *   dead                                             voter                   voter
  *   dead, and a present member has its name          that member votes       that member votes
- *   left by its own signed announcement              voter                   no voter
+ *   left by its own signed announcement              as a dead member        no voter
  *   no longer admitted by the allow-list             no voter                no voter
  *
  * These rules also apply to an initial member that the member table has dropped. With --min-peers
- * above 1, the group of voters is fixed: an initial member that left may come back and vote in one
+ * above 1, the number of voters is fixed: an initial member that left may come back and vote in one
  * part of a split network, while the members of the other part still believe that it is gone. With
- * --min-peers 1, members may come and go, so a member that leaves must not count as missing. In
- * both cases a new member with the name of a member that left is no voter.
+ * --min-peers 1, members may come and go, so a member that leaves must not count as missing. A new
+ * member with its name is then no voter.
  *
  * If no voter remains, all accepted members are voters, except those that have left, that the
  * allow-list no longer admits, or that quorum_replaced() finds replaced. A Byzantine member may
@@ -103,8 +104,8 @@ uint32_t quorum_voters(const struct quorum *q, const struct members *m, bool *vo
  * not, other members vote (see the top of this file). O(members^2) in the worst case. */
 bool quorum_has_initial(const struct quorum *q, const struct members *m);
 
-/* Returns the smallest identity among the initial members that have not lost their vote. NULL: none
- * is left. */
+/* Returns the smallest identity among the initial members that have not lost their vote, also if
+ * another member votes instead of it. NULL: none is left. */
 const uint8_t *quorum_first(const struct quorum *q, const struct members *m);
 
 /* Returns whether `m` is replaced: `m` is absent, and a present member has its name. A machine that

@@ -138,6 +138,8 @@ void certificate_voters(const struct node *n, struct finish_voters *out)
     bool voter[WIRE_MEMBERS_MAX];
     out->initial = quorum_has_initial(n->quorum, all);
     out->n_all = quorum_voters(n->quorum, all, voter);
+    const uint8_t *first = quorum_first(n->quorum, all);
+    out->first = first != NULL ? finish_key(first) : 0;
     out->n = 0;
     for (size_t i = 0; i < members_count(all); i++)
         if (voter[i])

@@ -35,9 +35,10 @@ static bool replaced(const struct members *all, const struct record *r)
     return false;
 }
 
-/* Adds member m to the facts. `first`: the smallest initial identity (quorum_first()). */
+/* Adds member m to the facts. `first`: the smallest initial identity (quorum_first()). votes: the
+ * member is a voter. */
 static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
-                         struct verdict_facts *f)
+                         bool votes, struct verdict_facts *f)
 {
     const struct record *r = m->record;
     if (!m->counts)
@@ -68,6 +69,7 @@ static void count_member(const struct node *n, const struct member *m, const uin
         verdict_add_finished(f, r->name);
     else if (!gone && (finished || (lives && r->state != RECORD_STALLED))) {
         f->n_among++;
+        f->n_voting += votes;
         f->without_first &= first == NULL || !env_same_id(r->id, first);
     } else if (gone || !lives)
         verdict_add_dead(f, r->name);
@@ -201,15 +203,17 @@ void node_facts(const struct node *n, struct verdict_facts *f)
     if (f->lonely)
         connection_diagnostics_names(n->sessions, f->unreached);
     const uint8_t *first = quorum_first(n->quorum, n->env.members);
+    bool voter[WIRE_MEMBERS_MAX];
+    uint32_t n_voters = quorum_voters(n->quorum, n->env.members, voter);
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
-        count_member(n, members_at(n->env.members, i), first, f);
+        count_member(n, members_at(n->env.members, i), first, voter[i], f);
     if (ph.n_ended > 0 && f->n_among > ph.n_ended)
         drop_late(n, f);
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    f->n_begun = quorum_voters(n->quorum, n->env.members, NULL);
+    f->n_begun = n_voters;
     f->target = run->final_drift;
     f->distance = phases_own_distance(n->phases);
     /* If the distance is the bound that follows from the edges, it is an upper bound and no

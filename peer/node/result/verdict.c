@@ -129,12 +129,19 @@ static bool is_left_over(const struct verdict_facts *f)
     return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
 }
 
+/* Returns the number of members that ended together and count for the quorum. Only voters can agree
+ * on a certificate. */
+static uint32_t n_counted(const struct verdict_facts *f)
+{
+    return f->uncertified ? f->n_voting : f->n_among;
+}
+
 /* Returns whether exactly half of the members ended together, and the member with the smallest
  * identity is not one of them. The other half may have ended with another model, and only the half
  * with the smallest identity may end with success. */
 static bool is_other_half(const struct verdict_facts *f)
 {
-    return f->without_first && 2 * f->n_among == base_of(f);
+    return f->without_first && 2 * n_counted(f) == base_of(f);
 }
 
 /* ---- The table --------------------------------------------------------- */
@@ -151,7 +158,7 @@ static enum verdict_kind kind_of(const struct verdict_facts *f)
         return VERDICT_AWAY;
     if (f->lonely)
         return VERDICT_ALONE;
-    if (!verdict_quorum(f->n_among, base_of(f), f->quorum) || is_other_half(f))
+    if (!verdict_quorum(n_counted(f), base_of(f), f->quorum) || is_other_half(f))
         return VERDICT_NO_QUORUM;
     if (is_left_over(f))
         return VERDICT_ALONE;
@@ -251,6 +258,8 @@ static const char *how(const struct verdict_facts *f)
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
+    if (n_counted(f) < f->n_among)
+        say(o, ", with %u of the %u initial members", (unsigned)n_counted(f), (unsigned)base_of(f));
     if (is_other_half(f))
         say(o,
             ", exactly half of the %u initial members, and without %s, which decides between equal "

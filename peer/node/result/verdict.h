@@ -90,6 +90,7 @@ struct verdict_facts
     /* Number of voters of the run (quorum.h), to which the quorum applies. 0: the quorum applies to
      * n_members. */
     uint32_t n_begun;
+    uint32_t n_voting; /* Number of voters among the n_among members. Used if `uncertified`. */
     /* True: the initial member with the smallest identity neither ended the run with this peer nor
      * reported a failure. */
     bool without_first;
