@@ -388,7 +388,9 @@ static bool is_quorum(struct conform *f, uint32_t ballot, const struct finish_vo
     uint32_t n = 0;
     bool has_first = false;
     uint64_t first = v->initial ? v->first : 0;
-    if (heard != NULL && heard->n_all > (v->initial ? v->n_all : 0))
+    if (heard != NULL && heard->n_all > 0
+        && (!v->initial || heard->n_all > v->n_all
+            || (heard->n_all == v->n_all && heard->n > v->n)))
         v = heard;
     for (uint32_t i = 0; i < v->n; i++) {
         bool counts = has(&f->ballot[ballot]->answer[acceptor_of(f, v->key[i])]);
@@ -634,9 +636,10 @@ static void hear(struct conform *f, uint32_t peer, const struct wire_finish *m)
     if (x == NULL || b != p->ballot || asks != (x->value == 0))
         return;
     struct finish_voters *v = &x->heard[!asks];
-    if (m->n_voters > v->n_all) {
+    uint32_t n = (uint32_t)(m->voters.n / WIRE_FINISH_KEY);
+    if (m->n_voters > v->n_all || (m->n_voters == v->n_all && n > v->n)) {
         v->n_all = m->n_voters;
-        v->n = (uint32_t)(m->voters.n / WIRE_FINISH_KEY);
+        v->n = n;
         for (uint32_t i = 0; i < v->n; i++)
             v->key[i] = finish_key(m->voters.p + (size_t)WIRE_FINISH_KEY * i);
     }

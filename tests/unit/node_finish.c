@@ -49,6 +49,7 @@ struct peer
     /* Number of voters that the peer counts, in the order of the peers. 0: all peers. */
     uint32_t n_voters;
     bool knows_no_initial; /* True: the peer knows no initial member, so all members are voters. */
+    uint32_t n_unknown;    /* Number of further voters that the peer cannot name. */
     /* True: the peer knows that another member votes instead of the initial member with the
      * smallest identity. */
     bool first_is_replaced;
@@ -151,7 +152,7 @@ static void peer_voters(void *self, struct finish_voters *out)
     const struct world *w = p->world;
     out->initial = !p->knows_no_initial;
     out->n = p->n_voters > 0 ? p->n_voters : w->n;
-    out->n_all = out->n;
+    out->n_all = out->n + p->n_unknown;
     for (uint32_t i = 0; i < out->n; i++) {
         uint8_t id[WIRE_ID_BYTES];
         fill_id(id, i);
@@ -654,6 +655,22 @@ static void test_list_of_another_peer_makes_a_quorum(void **state)
     w.peer[0].n_voters = w.peer[1].n_voters = 1;
     assert_true(decides(&w, 3));
     close_world(&w);
+}
+
+/* The coordinator knows one of three voters, and that there are three. The list of the other peer has
+ * the same length, but names all voters. */
+static void test_list_that_names_more_voters_applies(void **state)
+{
+    (void)state;
+    for (int reports = 0; reports < 2; reports++) {
+        struct world w;
+        open_world(&w, 1, 2);
+        w.peer[reports].n_voters = 1;
+        w.peer[reports].n_unknown = 2;
+        w.peer[!reports].n_voters = 3;
+        assert_true(decides(&w, 2));
+        close_world(&w);
+    }
 }
 
 /* The coordinator knows no initial member, so it takes all four members for voters. The other peer
@@ -1169,6 +1186,7 @@ int main(void)
         cmocka_unit_test(test_longer_list_of_voters_applies),
         cmocka_unit_test(test_replaced_first_does_not_decide_between_halves),
         cmocka_unit_test(test_list_of_another_peer_makes_a_quorum),
+        cmocka_unit_test(test_list_that_names_more_voters_applies),
         cmocka_unit_test(test_list_without_initial_members_does_not_apply),
         cmocka_unit_test(test_models_apart_abort_the_attempt),
         cmocka_unit_test(test_absent_peer_learns_the_abort),

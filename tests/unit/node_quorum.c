@@ -337,6 +337,33 @@ static void test_name_of_a_member_that_left(void **state)
     }
 }
 
+/* A peer that knows fewer than --min-peers initial members counts the others as absent voters. If it
+ * knows none, all members are voters. */
+static void test_unknown_initial_members(void **state)
+{
+    (void)state;
+    min_peers = 6;
+    struct quorum *q = quorum_open();
+    assert_non_null(q);
+    struct members *m = open_initial(3);
+    begin(q, m, 0);
+    assert_int_equal(quorum_voters(q, m, NULL), 6);
+    members_refuse(m, id_of(3), true, 1);
+    assert_false(look(q, m, 1));
+    expect(q, QUORUM_THERE, 3, 5);
+    quorum_close(q);
+    members_close(m);
+    q = quorum_open();
+    assert_non_null(q);
+    m = open_in(NULL, 0, 1);
+    assert_int_equal(merge(m, record(5, 1)), MEMBERS_NEWS);
+    begin(q, m, 0);
+    assert_int_equal(quorum_voters(q, m, NULL), 2);
+    assert_false(quorum_has_initial(q, m));
+    quorum_close(q);
+    members_close(m);
+}
+
 /* With --min-peers above 1, members that leave count as missing: half of the voters with the
  * smallest identity, or more than half, must stay. A member that is no longer admitted is no
  * voter. */
@@ -492,6 +519,7 @@ int main(void)
         cmocka_unit_test_setup(test_fixed_group, reset_min_peers),
         cmocka_unit_test_setup(test_no_initial_member_is_left, reset_min_peers),
         cmocka_unit_test_setup(test_first, reset_min_peers),
+        cmocka_unit_test_setup(test_unknown_initial_members, reset_min_peers),
         cmocka_unit_test_setup(test_needed, reset_min_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

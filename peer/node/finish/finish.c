@@ -514,6 +514,12 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Returns whether a list with n_all voters, n of them by key, is longer than `v`. */
+static bool is_longer(uint32_t n_all, size_t n, const struct finish_voters *v)
+{
+    return n_all > v->n_all || (n_all == v->n_all && n > v->n);
+}
+
 /* Returns the list of voters that applies to the wave: the longest one among the list of this peer
  * and those in the answers that have arrived. The list of a process that has just joined may lack
  * initial members that are gone, and members that vote instead of them. Lists without initial
@@ -524,8 +530,9 @@ static const struct finish_voters *voters_of(struct finish *f)
     f->owner.voters(f->owner.self, own);
     assert(own->n <= own->n_all && own->n <= WIRE_MEMBERS_MAX);
     qsort(own->key, own->n, sizeof own->key[0], by_key);
-    bool applies = own->initial ? own->n_all >= f->wave.voters.n_all : f->wave.voters.n_all == 0;
-    return applies ? own : &f->wave.voters;
+    const struct finish_voters *heard = &f->wave.voters;
+    bool applies = own->initial ? !is_longer(heard->n_all, heard->n, own) : heard->n_all == 0;
+    return applies ? own : heard;
 }
 
 /* Fills *m with this peer's answer to the wave (ASK or PROPOSE): the sum of the answers that it
@@ -691,7 +698,7 @@ static bool valid_voters(const struct wire_finish *m)
 
 static void take_voters(struct wave *w, const struct wire_finish *m)
 {
-    if (m->n_voters <= w->voters.n_all)
+    if (!is_longer(m->n_voters, m->voters.n / WIRE_FINISH_KEY, &w->voters))
         return;
     w->voters.initial = true;
     w->voters.n_all = m->n_voters;

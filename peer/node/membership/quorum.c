@@ -27,9 +27,9 @@ struct quorum
     /* The n initial members that this peer knows, sorted by identity. Owned. */
     struct quorum_member *initial;
     uint32_t n, cap;
-    bool begun; /* True: training has begun. */
-    bool fixed; /* True: an initial member that leaves stays a voter (--min-peers above 1). */
-    uint64_t followed; /* Version of the member table at the last quorum_follow(). */
+    bool begun;         /* True: training has begun. */
+    uint32_t min_peers; /* --min-peers of the run. Above 1, the number of voters is fixed. */
+    uint64_t followed;  /* Version of the member table at the last quorum_follow(). */
     /* State and counts for quorum_status(). n_initial is unused here: quorum_status() sets it to
      * quorum.n. */
     struct quorum_status now;
@@ -188,13 +188,13 @@ static bool is_removed(const struct quorum *q, const struct quorum_member *k,
                        const struct members *m)
 {
     const struct member *e = members_find(m, k->id);
-    return (e != NULL ? e->refused : k->refused) || (!q->fixed && has_left(k, m));
+    return (e != NULL ? e->refused : k->refused) || (q->min_peers <= 1 && has_left(k, m));
 }
 
 int quorum_follow(struct quorum *q, const struct members *m, uint32_t min_peers)
 {
     assert(q->followed <= members_changes(m));
-    q->fixed = min_peers > 1;
+    q->min_peers = min_peers;
     if (q->followed == members_changes(m))
         return 0;
     for (size_t i = 0; i < members_count(m); i++) {
@@ -278,7 +278,9 @@ static uint32_t initial_voters(const struct quorum *q, const struct members *m, 
         const struct quorum_member *k = &q->initial[i];
         n += members_find(m, k->id) == NULL && has_vote(q, m, k);
     }
-    return n;
+    bool misses = n > 0 && q->min_peers > 1 && q->n < q->min_peers;
+    MARK_IF(misses, "quorum: not all initial members are known");
+    return misses ? n + q->min_peers - q->n : n;
 }
 
 bool quorum_has_initial(const struct quorum *q, const struct members *m)

@@ -437,7 +437,9 @@ static bool enough_voters(struct node *n)
 
 bool certificate_possible(struct node *n)
 {
-    return certificate_applies(n) && certificate_known(n) == NULL && enough_voters(n);
+    bool may_return = quorum_status(n->quorum).state != QUORUM_RESIGNED;
+    return certificate_applies(n) && certificate_known(n) == NULL
+           && (may_return || enough_voters(n));
 }
 
 bool certificate_awaited(struct node *n)

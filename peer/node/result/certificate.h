@@ -76,7 +76,8 @@ const struct finish_proposal *certificate_known(const struct node *n);
  * covers. */
 bool certificate_covers(const struct node *n);
 /* Returns whether a certificate can still be decided: the run needs one (certificate_applies()), no
- * certificate is known, and enough voters are alive or have finished. */
+ * certificate is known, and enough voters are alive or have finished. Before --quorum-timeout has
+ * passed (QUORUM_RESIGNED), voters that are dead or have left may return, so they count, too. */
 bool certificate_possible(struct node *n);
 /* Returns whether this peer waits for a certificate: its model is frozen within the target, a
  * certificate can still be decided, and the processes of the other members have not all ended. The

@@ -76,7 +76,7 @@ struct phases_status
  * (certificate.h). */
 enum certificate_prospect {
     /* No certificate (agreement of the members that the run ended with success) can be expected: it
-     * exists already, too few voters are alive, or the run needs none. */
+     * exists already, too few voters are left, or the run needs none. */
     CERTIFICATE_CLOSED,
     CERTIFICATE_POSSIBLE, /* A certificate can still be expected. */
     /* A certificate can still be expected. This peer has ended within the target --final-drift and

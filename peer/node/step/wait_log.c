@@ -101,10 +101,9 @@ static void say_last(const struct phases *ph)
                  name, left_s);
     else
         env_note(ph->env, NOTE_WARNING,
-                 "waiting for %s, %s: exactly half of the initial members are present, and %s "
-                 "decides between equal halves; if it does not return, this peer ends in %.0f s "
-                 "(--quorum-timeout + %.0f s)",
-                 name, gone, name, left_s, (double)(limit_us - ph->env->config.patience_us) * 1e-6);
+                 "waiting for %s, %s: the initial members that are present are no quorum; if none "
+                 "returns, this peer ends in %.0f s (--quorum-timeout + %.0f s)",
+                 name, gone, left_s, (double)(limit_us - ph->env->config.patience_us) * 1e-6);
 }
 
 int64_t wait_log_wait(const struct phases *ph, const struct schedule_decision *d)

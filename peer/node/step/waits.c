@@ -27,6 +27,7 @@ const struct member *waits_last_member(const struct phases *ph)
 {
     const struct members *all = ph->env->members;
     const uint8_t *first = quorum_first(ph->quorum, all);
+    const struct member *missing = NULL;
     bool voter[WIRE_MEMBERS_MAX];
     uint32_t n_voters = quorum_voters(ph->quorum, all, voter), n_present = 0;
     for (size_t i = 0; i < members_count(all); i++) {
@@ -34,14 +35,18 @@ const struct member *waits_last_member(const struct phases *ph)
         bool present = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
         bool works = m->record->state == RECORD_RUNNING || m->record->state == RECORD_TRAINED;
         n_present += voter[i] && present;
+        if (voter[i] && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT)
+            && (missing == NULL || (first != NULL && env_same_id(m->record->id, first))))
+            missing = m;
         if (present && works && m->counts && !m->refused
             && !env_same_id(m->record->id, ph->env->config.id))
             return m;
     }
-    if (ph->prospect != CERTIFICATE_AWAITED || 2 * n_present != n_voters || first == NULL)
-        return NULL;
-    const struct member *m = members_find(all, first);
-    return m != NULL && (m->state == MEMBER_DEAD || m->state == MEMBER_LEFT) ? m : NULL;
+    bool half = 2 * n_present == n_voters;
+    bool decides = missing != NULL && first != NULL && env_same_id(missing->record->id, first);
+    bool enough = n_present >= quorum_needed(n_voters, ph->workshop->run.quorum);
+    bool quorum = enough && !(half && decides);
+    return ph->prospect == CERTIFICATE_AWAITED && !quorum ? missing : NULL;
 }
 
 uint64_t waits_mixing_rounds(const struct phases *ph)

@@ -53,9 +53,10 @@ struct phases;
 /* Returns the member for which this peer waits after its own model is final:
  *
  *   (1) a present member that has not ended its run and is not stalled
- *   (2) if there is none: the voter with the smallest identity, if it is dead or has left, exactly
- *       half of the voters are present, and this peer waits for the certificate. Half of the voters
- *       is no quorum without this voter.
+ *   (2) if there is none, this peer waits for the certificate, and the voters that are present are
+ *       no quorum: a voter that is dead or has left. Of several such voters, the one with the
+ *       smallest identity of all initial members is returned, because it decides between equal
+ *       halves. If that one is present, any other is returned.
  *
  * NULL: this peer waits for no single member. O(members^2). */
 const struct member *waits_last_member(const struct phases *ph);
