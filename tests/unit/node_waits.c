@@ -136,6 +136,38 @@ static void test_others(void **state)
     lone_close(w);
 }
 
+/* Both other members leave when the node has its final model. They may return and vote, so the node
+ * waits for them: for --quorum-timeout and 30 s. */
+static void test_voters_leave_at_the_end(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(2, LOW_ID, 200);
+    w->run.min_peers = 3;
+    w->run.final_drift = 1e-3;
+    w->config.patience_us = 40 * (int64_t)SECOND;
+    lone_open(w);
+    while (lone_progress(w).phase != NODE_FINISHING) {
+        assert_true(w->now_us < 600 * (int64_t)SECOND);
+        lone_run(w, MS);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lone_actor *a = &w->actor[i];
+        a->record.state = RECORD_LEFT;
+        a->record.incarnation++;
+        lone_tell(w, i, a->record);
+        a->answers = false;
+        lone_disconnect(w, a->link, true);
+    }
+    lone_run(w, 35 * SECOND);
+    assert_false(w->over);
+    assert_int_equal(wait_of(w).what, NODE_WAITS_OTHERS);
+    assert_true(lone_said(w, "the initial members that are present are no quorum") > 0);
+    lone_run(w, 40 * SECOND);
+    assert_true(w->over);
+    assert_int_equal(w->exit_code, 3);
+    lone_close(w);
+}
+
 /* If the only other member dies or leaves during training, and its identity is the smaller one, the
  * node is the half of the members that is no quorum. It waits for the other half, and names it and
  * the limit. With jobs of 3 s, other members may need more than 30 s for their last rounds, so the
@@ -203,10 +235,13 @@ static void test_graph(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members), cmocka_unit_test(test_neighbour),
-        cmocka_unit_test(test_job),     cmocka_unit_test(test_quorum),
-        cmocka_unit_test(test_others),  cmocka_unit_test(test_dead_half),
-        cmocka_unit_test(test_graph)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),
+                                       cmocka_unit_test(test_neighbour),
+                                       cmocka_unit_test(test_job),
+                                       cmocka_unit_test(test_quorum),
+                                       cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_dead_half),
+                                       cmocka_unit_test(test_voters_leave_at_the_end),
+                                       cmocka_unit_test(test_graph)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
