@@ -730,6 +730,15 @@ static bool one_at_most(const struct cluster *c)
     return one;
 }
 
+/* Returns whether too few voters for a quorum were left, because initial members had left the run. */
+static bool voters_left(const struct cluster *c, uint32_t i)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
+        any |= c->peer[j].left;
+    return any && !liveness_majority(c, sim_node(c->world, i));
+}
+
 /* Checks the exit codes. If no peer had ended 30 s after the last fault, every peer must end with
  * code 0. The peers that end with code 0 must always be in consensus with each other. */
 static void check_consensus(struct cluster *c)
@@ -741,7 +750,7 @@ static void check_consensus(struct cluster *c)
             || sim_node(c->world, i) == NULL || !sim_ended(c->world, i, &code))
             continue;
         good |= code == 0 && cluster_model(c, i) != NULL ? UINT32_C(1) << i : 0;
-        bool excused = (code == CMD_APART && (!c->settled || liars_excuse(c)))
+        bool excused = (code == CMD_APART && (!c->settled || liars_excuse(c) || voters_left(c, i)))
                        || (code == CMD_FAILED && disk_full(c, i));
         if (code != 0 && !excused && !cluster_parted(c, i))
             exit_code(c, i, code);

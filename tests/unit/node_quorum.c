@@ -337,8 +337,9 @@ static void test_name_of_a_member_that_left(void **state)
     }
 }
 
-/* A peer that knows fewer than --min-peers initial members counts the others as absent voters. If it
- * knows none, all members are voters. */
+/* An initial member that knows fewer than --min-peers initial members counts the others as absent
+ * voters. A member that joined later does not. If it knows no initial member, all members are
+ * voters. */
 static void test_unknown_initial_members(void **state)
 {
     (void)state;
@@ -360,6 +361,9 @@ static void test_unknown_initial_members(void **state)
     begin(q, m, 0);
     assert_int_equal(quorum_voters(q, m, NULL), 2);
     assert_false(quorum_has_initial(q, m));
+    assert_int_equal(merge(m, initial_in(1, 1, RECORD_RUNNING)), MEMBERS_NEWS);
+    assert_false(look(q, m, 1));
+    assert_int_equal(quorum_voters(q, m, NULL), 1);
     quorum_close(q);
     members_close(m);
 }

@@ -278,7 +278,7 @@ static uint32_t initial_voters(const struct quorum *q, const struct members *m, 
         const struct quorum_member *k = &q->initial[i];
         n += members_find(m, k->id) == NULL && has_vote(q, m, k);
     }
-    bool misses = n > 0 && q->min_peers > 1 && q->n < q->min_peers;
+    bool misses = n > 0 && q->min_peers > 1 && q->n < q->min_peers && members_self(m)->initial;
     MARK_IF(misses, "quorum: not all initial members are known");
     return misses ? n + q->min_peers - q->n : n;
 }
