@@ -4,14 +4,15 @@
  *       |      members have finished, the peer takes their model and goes straight to FINISHING.
  *       |
  *       v      all edges are open, or SCHEDULE_OPENING_US is over
- *   TRAINING   below the quorum: mixes but takes no local steps, until the quorum is restored or
- *       |      --quorum-timeout is over
+ *   TRAINING   below the quorum: mixes at a slow pace (SCHEDULE_HOLD_US) and takes no local steps,
+ *       |      until the quorum is restored or --quorum-timeout is over
  *       v      the last round is done
- *   CONSENSUS  mixes without local steps; slows down below the quorum, as in training
+ *   CONSENSUS  mixes without local steps; below the quorum at the same slow pace as in training
  *       |
  *       v      all peers are known to be under --final-drift, or there is no progress
  *   draining   (part of CONSENSUS) makes no new deltas; completes exchanges that are half done. If
- *       |      the bound on the distance is discarded now, the peer mixes again.
+ *       |      afterwards not all peers are known to be under --final-drift any more, and the finish
+ *       |      protocol can still bring this peer under it, the peer mixes again.
  *       v      the model is final: it is measured, evaluated and written
  *   FINISHING  neighbours may still need the last deltas of this peer
  *       |

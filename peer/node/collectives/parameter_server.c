@@ -6,7 +6,8 @@
  *
  *   worker   HERE (once per session), then in each round: job done --PUSH or ASK--> waits for the
  *            answer --PULL or RESULT--> next job
- *   server   asks silent workers for their round (ROLL) --all counted workers have sent HERE-->
+ *   server   asks silent workers for their round (ROLL) --all workers that the server waits for
+ *            (the *counted* ones) have sent HERE-->
  *            takes over a newer model if a worker has one (WANT, RESULT) --> answers PUSH and ASK
  *
  * HERE says how many rounds the worker has done, and the round of the last answer that it has. PUSH

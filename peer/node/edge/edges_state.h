@@ -60,9 +60,9 @@ struct edges
     /* Speeds in local steps per second for --local-steps auto: measured in this peer's jobs, and
      * received with deltas. */
     struct pace pace;
-    /* Step counter of the earliest checkpoint that a neighbour has announced within the limit of
-     * checkpoint_word(). 0, or a step counter that this peer has reached already: no checkpoint is
-     * planned. */
+    /* Step counter of the earliest checkpoint that a neighbour has announced and
+     * checkpoint_word() accepts. 0, or a step counter that this peer has reached already: no
+     * checkpoint is planned. */
     uint64_t heard_due;
     /* Step counter of the earliest checkpoint that a neighbour has announced, also beyond the limit
      * of checkpoint_word(). 0, or a step counter that this peer has reached already: no checkpoint

@@ -48,8 +48,10 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
 
 /* A suspect edge does not prove that the neighbour is Byzantine. An attacker can move this peer and
  * most of its neighbours, within the limits of clipping. The edge to an honest neighbour that was
- * not moved is then much longer than the other edges, and becomes suspect (outlier_filter.h). From
- * then on the edge has a lower limit, so a refused exchange is no proof either. */
+ * not moved is then much longer than the other edges, and becomes suspect (outlier_filter.h). Once
+ * an edge has been suspect, exchanges on it are refused at a smaller distance
+ * (outlier_filter_limit2()). An honest neighbour may exceed this distance, so a refused exchange is
+ * no proof either. */
 bool edges_proven(const struct edges *es, const struct neighbour *b)
 {
     bool suspect = b->edge.trust.warned && !quarantine_knows(es->sessions, b->edge.id);

@@ -3,8 +3,9 @@
  *
  * The request determines the answer:
  *
- *   - Whole model at a round, from a member or an observer: a copy of the model at that round or
- *     later, or at the start of the next drift window (measurement of the consensus distance).
+ *   - Whole model, from a member or an observer. The request names a round, or the start of the
+ *     next drift window (measurement of the consensus distance). The answer is a copy of the model
+ *     at that round or later, or at the start of that window.
  *   - Sketches of the layers, from an observer: sketches of such a copy (gossip/exchange/layers.h).
  *   - A piece of the model, or the sketches of all pieces, from a member: made from a shared copy
  *     of the model, which is at most MODEL_SERVER_COPY_US old and of the requested round or later

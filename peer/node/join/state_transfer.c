@@ -85,8 +85,8 @@ struct state_transfer
     struct state_transfer_source source[PIECE_SOURCES];
     size_t n_sources;
     uint64_t key; /* Key of the requested sketches. 0: no sketches are requested now. */
-    /* Largest distance of the judged model from the model of a source, relative to the norm of the
-     * judged model. Estimated from sketches. INFINITY: no source has sent sketches, or the
+    /* Largest distance of the fetched model from the model of a source, relative to the norm of the
+     * fetched model. Estimated from sketches. INFINITY: no source has sent sketches, or the
      * estimated norm is 0. Valid after state_transfer_update() has returned true. */
     double apart;
     /* begun_us: node time at which the fetch began. asked_us: node time at which sketches with the
