@@ -125,8 +125,6 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     e->n_resets += e->opened; /* The first epoch of an edge does not count as a reset. */
     e->opened = true;
     e->restored = false;
-    e->left[0] = e->epoch;
-    e->left[1] = e->theirs.epoch;
     e->epoch = next_epoch(e, our_boot);
     e->round = 0;
     e->reset = true;
@@ -148,9 +146,8 @@ void edge_pause(struct edge *e, bool link_lost)
  * another epoch, or impossible. */
 static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t round)
 {
-    bool late = epoch != 0 && (epoch == e->left[0] || epoch == e->left[1]);
     if (epoch != e->epoch || e->epoch == 0)
-        return late ? EDGE_REPEAT : EDGE_STALE;
+        return EDGE_STALE;
     if (round < e->round)
         return EDGE_REPEAT;
     /* The neighbour needs this peer's delta to commit an exchange. The neighbour can therefore be

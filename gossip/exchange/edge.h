@@ -144,9 +144,6 @@ struct edge
      * new session. 0: never in this epoch. */
     uint64_t met_boot;
     bool opened; /* True: this edge was open at least once, so it has had an epoch. */
-    /* Epochs of this end and of the neighbour before the last reset. 0: none. An EDGE message may
-     * overtake deltas, so deltas of these epochs may still arrive after the reset. */
-    uint64_t left[2];
 
     /* True: the next job must restart the replicas a and b and gamma from their initial values. */
     bool reset;
@@ -240,10 +237,8 @@ void edge_forget_parts(struct edge *e);
 enum edge_verdict {
     /* Result: the delta is the expected one. The caller stores it with edge_store(). */
     EDGE_ACCEPT,
-    /* Result: the delta is already stored or applied, or was sent before the last reset. It is
-     * dropped. */
-    EDGE_REPEAT,
-    EDGE_STALE,    /* Result: the neighbour is in another epoch. The delta is dropped. */
+    EDGE_REPEAT,   /* Result: the delta is already stored or applied, and is dropped. */
+    EDGE_STALE,    /* Result: the delta belongs to another epoch, and is dropped. */
     EDGE_VIOLATION /* Result: a correct peer cannot have sent this delta. */
 };
 /* Checks epoch, round and header of a received delta. The caller checks the payload. */

@@ -322,36 +322,6 @@ static void test_verdicts(void **state)
     packet_pool_close(&pool);
 }
 
-/* The edge is reset while deltas of the epochs before are under way. They are dropped, and do not
- * show that the neighbour is in another epoch: otherwise each late delta on a slow link would cause
- * the next reset. */
-static void test_late_deltas(void **state)
-{
-    struct edge e;
-    struct packet_pool pool;
-    uint8_t bytes[PAYLOAD] = {0};
-    struct wire_edge ours, theirs = {.epoch = 55, .nonce = 2, .boot = 9};
-    struct wire_delta d = {.epoch = 77, .degree = 1, .payload = {bytes, PAYLOAD}};
-    (void)state;
-    open_edge(&e, &pool);
-    assert_int_equal(e.epoch, 77);
-    edge_ask(&e, 4, 1, false, &ours);
-    assert_false(edge_hear(&e, &theirs));
-    assert_true(edge_agree(&e, 1));
-    assert_true(e.epoch != 77 && e.epoch != 55);
-    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT);
-    d.epoch = 55;
-    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT);
-    d.epoch = 56;
-    assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.epoch = 0;
-    assert_int_equal(edge_check(&e, &d), EDGE_STALE);
-    d.epoch = e.epoch;
-    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
-    edge_close(&e);
-    packet_pool_close(&pool);
-}
-
 /* The bytes that a job works on stay the same, whatever arrives or is reset meanwhile. */
 static void test_take(void **state)
 {
@@ -614,17 +584,11 @@ static void test_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_story),
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_late_deltas),
-        cmocka_unit_test(test_take),
-        cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_rounds_apart),
-        cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_restored_and_cut),
-        cmocka_unit_test(test_restored),
-        cmocka_unit_test(test_commit_after_ask),
+        cmocka_unit_test(test_story),        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),         cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_random),       cmocka_unit_test(test_restored_and_cut),
+        cmocka_unit_test(test_restored),     cmocka_unit_test(test_commit_after_ask),
         cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,36 +119,6 @@ static void test_edge_is_answered(void **state)
     lone_close(w);
 }
 
-/* The neighbour resets the edge, and a delta of the epoch before arrives late. The node must not ask
- * for another reset. A delta of an unknown epoch shows that the neighbour is in another epoch, so
- * the node asks. */
-static void test_late_delta_causes_no_reset(void **state)
-{
-    (void)state;
-    struct lone *w = training_with(1, LOW_ID);
-    struct lone_actor *a = &w->actor[0];
-    struct wire_delta late = a->delta;
-    uint8_t payload[sizeof a->last];
-    size_t n = a->n_last;
-    memcpy(payload, a->last, n);
-    a->follows = false;
-    lone_edge(w, 0, (struct wire_edge){.epoch = 123, .nonce = a->nonce += 2});
-    lone_flush(w);
-    uint32_t n_edge = a->n_edge;
-    assert_int_equal(state_with(w, 0), EDGE_OPEN);
-    late.sketch_generation = 0;
-    late.sketch.n = 0;
-    lone_delta(w, 0, &late, payload, n);
-    lone_run(w, SECOND / 2);
-    assert_int_equal(a->n_edge, n_edge);
-    late.epoch = 456;
-    lone_delta(w, 0, &late, payload, n);
-    lone_run(w, SECOND / 2);
-    assert_int_equal(a->n_edge, n_edge + 1);
-    assert_int_equal(lone_progress(w).violations, 0);
-    lone_close(w);
-}
-
 /* The neighbour closes the edge. The node must ask the neighbour to open the edge again. */
 static void test_closed_edge_is_asked_for(void **state)
 {
@@ -420,7 +390,6 @@ int main(void)
         cmocka_unit_test(test_early_edge_is_void),
         cmocka_unit_test(test_early_edge_of_an_impossible_round),
         cmocka_unit_test(test_edge_is_answered),
-        cmocka_unit_test(test_late_delta_causes_no_reset),
         cmocka_unit_test(test_closed_edge_is_asked_for),
         cmocka_unit_test(test_edge_survives_a_session),
         cmocka_unit_test(test_silent_neighbour),

@@ -523,8 +523,8 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     case EDGE_REPEAT:
         return;
     case EDGE_STALE:
-        /* On a session, the EDGE of an epoch precedes the deltas of this epoch. A delta of an
-         * unknown epoch shows that the two ends are in different epochs, so a new EDGE is sent. */
+        /* On a session, the EDGE of an epoch precedes the deltas of this epoch. A delta of another
+         * epoch shows that the two ends are in different epochs, so a new EDGE is sent. */
         b->must_ask |= b->edge.state == EDGE_OPEN;
         return;
     case EDGE_VIOLATION:

@@ -16,12 +16,15 @@
  *   left by its own signed announcement              as a dead member        no voter
  *   no longer admitted by the allow-list             no voter                no voter
  *
- * These rules also apply to an initial member that the member table has dropped. With --min-peers
- * above 1, the number of voters is fixed: an initial member that left may come back and vote in one
- * part of a split network, while the members of the other part still believe that it is gone. An
- * initial member that knows fewer than --min-peers initial members counts the unknown ones as
- * absent voters, because it began with at least that many. With --min-peers 1, members may come and go, so a member that leaves must not count as missing. A new
- * member with its name is then no voter.
+ * These rules also apply to an initial member that the member table has dropped.
+ *
+ * With --min-peers above 1, the number of voters is fixed: an initial member that left may come
+ * back and vote in one part of a split network, while the members of the other part still believe
+ * that it is gone. An initial member that knows fewer than --min-peers initial members counts the
+ * unknown ones as absent voters, because it began with at least that many.
+ *
+ * With --min-peers 1, members may come and go, so a member that leaves must not count as missing. A
+ * new member with its name is then no voter.
  *
  * If no voter remains, all accepted members are voters, except those that have left, that the
  * allow-list no longer admits, or that quorum_replaced() finds replaced. A Byzantine member may
