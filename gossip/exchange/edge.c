@@ -54,26 +54,34 @@ void edge_close(struct edge *e)
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
-    /* An odd nonce marks this EDGE message as the answer to the neighbour's EDGE message
-     * (edge_hear()). */
-    e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
+    e->nonce = nonce != 0 ? nonce : 1; /* In the field `answers`, 0 means "no answer". */
     e->asked = true;
     e->said = e->restored;
     if (anew)
         /* An epoch of 0 never matches the neighbour's epoch, so both ends reset the edge. */
         e->epoch = 0;
-    *m = (struct wire_edge){
-        .epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot, .restored = e->said};
+    *m = (struct wire_edge){.epoch = e->epoch,
+                            .round = e->round,
+                            .nonce = e->nonce,
+                            .answers = e->heard ? e->theirs.nonce : 0,
+                            .boot = boot,
+                            .restored = e->said};
 }
 
 bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
+    bool is_answer = m->answers != 0;
+    /* The neighbour has sent this answer before it received the latest EDGE message of this peer,
+     * and will answer that one as well. With this answer, the two ends would derive their epochs
+     * from different nonces. Each delta would then be of an unknown epoch, and both ends would
+     * send EDGE again without end. */
+    if (is_answer && m->answers != e->nonce)
+        return false;
     e->heard = true;
     e->theirs = *m;
-    /* An EDGE message with an odd nonce is the neighbour's answer to the EDGE message of this peer.
-     * This peer has therefore sent its EDGE already, although edge_pause() may have cleared `asked`
-     * after that. */
-    if (m->nonce & 1)
+    /* edge_pause() may have cleared `asked` since this peer sent the EDGE message that is
+     * answered. */
+    if (is_answer)
         e->asked = true;
     return !e->asked;
 }

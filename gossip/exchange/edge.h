@@ -14,8 +14,9 @@
  * 2. The exchange is *ready* when cur exists and the neighbour's delta of round r has arrived. The
  *    next job then commits it: it applies both deltas, mixes, and r increases by 1. The mixer
  *    (gossip/mixers/mixer.h) decides what a delta contains and how the model moves.
- * 3. When a session is established, both ends send EDGE(E, r, nonce). Each end compares the
- *    received E and r with its own:
+ * 3. When a session is established, both ends send EDGE(E, r, nonce). An EDGE that answers another
+ *    one repeats the nonce of the answered EDGE. Each end compares the received E and r with its
+ *    own:
  *
  *      same E, same r: continue; send cur again (the receiver drops a repeat).
  *      same E, r of this peer is one higher: send prev and cur again; RESET if prev is not stored.
@@ -208,14 +209,14 @@ int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t o
 void edge_close(struct edge *e);
 
 /* Fills *m with this peer's EDGE message, to be sent when a session is established. The state
- * becomes EDGE_ASKING. nonce: random number. boot: boot id of this process. anew: true requests a
+ * becomes EDGE_ASKING. nonce: random number (0 is replaced by 1). boot: boot id of this process. anew: true requests a
  * reset. */
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
 /* Records the neighbour's EDGE message. Returns true if this peer still has to send its own EDGE on
- * this session: the caller sends it (edge_ask()) before it calls edge_agree(). An EDGE with an odd
- * nonce is an answer and is never answered; otherwise crossing messages would be answered
- * endlessly. */
+ * this session: the caller sends it (edge_ask()) before it calls edge_agree(). An answer is never
+ * answered; otherwise crossing messages would be answered endlessly. An answer to an earlier EDGE
+ * message of this peer is ignored, because the neighbour will answer the latest one as well. */
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
 /* Applies rule 3 at the top of this file if both EDGE messages have been exchanged. Sets `reset`,

@@ -388,6 +388,8 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->epoch = get_u64(c);
     m->round = get_u64(c);
     m->nonce = get_u64(c);
+    demand(c, m->nonce != 0);
+    m->answers = get_u64(c);
     m->boot = get_u64(c);
     m->run_round = get_u64(c);
     m->restored = get_bool(c);

@@ -28,8 +28,8 @@
 
 /* Versions and limits of the message protocol. */
 enum wire_limit {
-    WIRE_VERSION = 11,       /* Newest protocol version that this program supports. */
-    WIRE_VERSION_LEAST = 11, /* Oldest protocol version that this program supports. */
+    WIRE_VERSION = 12,       /* Newest protocol version that this program supports. */
+    WIRE_VERSION_LEAST = 12, /* Oldest protocol version that this program supports. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63, /* Maximum characters of a codec specification in a STATUS. */
@@ -292,8 +292,11 @@ struct wire_edge
     /* Epoch of the edge at the sender. 0: there is none, or the sender requests a reset. */
     uint64_t epoch;
     uint64_t round; /* Number of exchanges committed in the edge's current epoch. */
-    /* Random number, new in each message, from which both ends derive the edge's next epoch. */
+    /* Random number, new in each message and not 0, from which both ends derive the edge's next
+     * epoch. */
     uint64_t nonce;
+    /* Nonce of the receiver's EDGE message that this message answers. 0: it is not an answer. */
+    uint64_t answers;
     uint64_t boot; /* Boot id of the sender's process: a random number drawn at process start. */
     /* Step counter of the sender: number of rounds that it has done, including rounds of the
      * consensus phase. The receiver does not wait for the sender in these rounds. */
@@ -624,9 +627,10 @@ struct wire_message
  * The count, kind, range and finiteness of each field and the exact end are checked. The run
  * description must be printable ASCII and newlines. A DELTA or MODEL must be whole, with head and
  * payload contiguous. These messages are also rejected: a HELLO with has_started but no run; a
- * HELLO of a peer (not an observer) that has no record; negative squared norms; sketch bytes whose
- * tag, sketch_generation, is 0; a model that is not a whole number of floats; a phase, edge state
- * or codec above WIRE_CODE_MAX. NaN and Inf are allowed in a STATUS only (Inf: a diverged loss).
+ * HELLO of a peer (not an observer) that has no record; an EDGE whose nonce is 0; negative squared
+ * norms; sketch bytes whose tag, sketch_generation, is 0; a model that is not a whole number of
+ * floats; a phase, edge state or codec above WIRE_CODE_MAX. NaN and Inf are allowed in a STATUS
+ * only (Inf: a diverged loss).
  */
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 

@@ -322,6 +322,7 @@ size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
     put_uint(&o, m->epoch);
     put_uint(&o, m->round);
     put_uint(&o, m->nonce);
+    put_uint(&o, m->answers);
     put_uint(&o, m->boot);
     put_uint(&o, m->run_round);
     put_bool(&o, m->restored);

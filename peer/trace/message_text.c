@@ -73,7 +73,7 @@ bool message_text(const struct wire_message *m, uint64_t (*number)(void *self, u
     case WIRE_EDGE:
         snprintf(out, size, "EDGE %s round %" PRIu64 "%s",
                  epoch_text(&epochs, m->edge.epoch, epoch), m->edge.round,
-                 m->edge.nonce & 1 ? " answer" : "");
+                 m->edge.answers != 0 ? " answer" : "");
         return true;
     case WIRE_EDGE_CLOSE:
         snprintf(out, size, "EDGE_CLOSE");

@@ -404,7 +404,7 @@ static size_t world_template(uint8_t which, uint8_t *out, size_t cap)
     case 5:
         return wire_put_edge_close(out, cap);
     case 6:
-        return wire_put_edge(out, cap, &(struct wire_edge){.epoch = which >> 4, .round = 0});
+        return wire_put_edge(out, cap, &(struct wire_edge){.epoch = which >> 4, .nonce = 1});
     case 7:
         return wire_put_beat(out, cap, &(struct wire_beat){.run_round = which >> 4});
     case 8:

@@ -9,6 +9,7 @@
  *   STOPS    restarts in all                 BOOTS     restarts of each end
  *   PAUSES   pauses for silence on a session that is up
  *   RESETS   requests for a new epoch        (a checkpoint may be written between any two jobs)
+ *   REASKS   EDGE messages that an end sends again, although it may not have received an answer yet
  *   TURNS    defined: as in a graph that changes by round, a job may commit without making the next delta
  *
  * Content of a delta: 1 + number of restarts of its maker, because a restarted end trains and encodes
@@ -41,8 +42,15 @@
 #ifndef RESETS
 #define RESETS 0
 #endif
+#ifndef REASKS
+#define REASKS 0
+#endif
 #define MAX_NONCE 15
+#if REASKS > 0
+#define QUEUE 12
+#else
 #define QUEUE 6
+#endif
 
 mtype = { CLOSED, ASKING, OPEN, PAUSED };
 mtype = { EDGE, DELTA };
@@ -54,7 +62,6 @@ typedef end_state {
   bit reset, opened, restored;
   byte met;                              /* 1 + boot of the process met in this epoch; 0: none. */
   byte nonce;                            /* Of the EDGE sent last. */
-  bit answer;                            /* The nonce is odd: this EDGE answered one. */
   bit said, asked, heard;
   byte t_epoch, t_round, t_nonce, t_boot; bit t_restored;   /* Their EDGE. */
   byte cur, prev;                        /* Contents of our deltas; 0: none. */
@@ -75,9 +82,9 @@ typedef disk {                           /* A checkpoint. */
 end_state x[2];
 disk d[2];
 bit up;
-byte nonces = 1, cuts, stops, pauses, resets;
-chan q[2] = [QUEUE] of { mtype, byte, byte, byte, bit, bit, byte };   /* q[i]: to end i. */
-/* type, epoch, round, nonce, answer, restored, content (DELTA) or boot (EDGE) */
+byte nonces = 1, cuts, stops, pauses, resets, reasks;
+chan q[2] = [QUEUE] of { mtype, byte, byte, byte, byte, bit, byte };   /* q[i]: to end i. */
+/* type, epoch, round, nonce, nonce of the answered EDGE (0: none), restored, content (DELTA) or boot (EDGE) */
 hidden byte i, o, e, r, n, c, s, f, ahead, know;
 
 inline clear() { i = 0; o = 0; e = 0; r = 0; n = 0; c = 0; s = 0; f = 0; ahead = 0; know = 0 }
@@ -95,10 +102,9 @@ inline ask() {
   x[i].state = ASKING;
   assert(nonces < MAX_NONCE);                                                        /* answers */
   x[i].nonce = nonces; nonces++;
-  x[i].answer = x[i].heard;
   x[i].asked = 1;
   x[i].said = x[i].restored;
-  q[o]!EDGE(x[i].epoch, x[i].round, x[i].nonce, x[i].answer, x[i].said, x[i].boot)
+  q[o]!EDGE(x[i].epoch, x[i].round, x[i].nonce, (x[i].heard -> x[i].t_nonce : 0), x[i].said, x[i].boot)
 }
 
 inline forget_deltas() { x[i].cur = 0; x[i].prev = 0; x[i].got[0] = 0; x[i].got[1] = 0 }
@@ -209,12 +215,19 @@ init {
        if
        :: q[i]?EDGE(e, r, n, f, s, c) ->
             /* edge_hear() */
-            x[i].heard = 1;
-            x[i].t_epoch = e; x[i].t_round = r; x[i].t_nonce = n; x[i].t_boot = c; x[i].t_restored = s;
-#ifndef MUT_ANSWER_ANSWERS
-            if :: f -> x[i].asked = 1 :: else fi;
+#ifndef MUT_ANY_ANSWER
+            if :: f != 0 && f != x[i].nonce -> skip
+               :: else ->
 #endif
-            if :: !x[i].asked -> ask() :: else fi;
+                 x[i].heard = 1;
+                 x[i].t_epoch = e; x[i].t_round = r; x[i].t_nonce = n; x[i].t_boot = c; x[i].t_restored = s;
+#ifndef MUT_ANSWER_ANSWERS
+                 if :: f != 0 -> x[i].asked = 1 :: else fi;
+#endif
+                 if :: !x[i].asked -> ask() :: else fi;
+#ifndef MUT_ANY_ANSWER
+            fi;
+#endif
             agree()
        :: q[i]?DELTA(e, r, n, f, s, c) ->
             /* edge_check() and edge_store() */
@@ -281,6 +294,11 @@ init {
   :: atomic { resets < RESETS && up && x[1].state == OPEN && !x[1].job -> resets++;
        x[1].epoch = 0; x[1].must_ask = 1 }
 #endif
+#if REASKS > 0
+  /* edges_reopen(): an end sends EDGE again. */
+  :: atomic { reasks < REASKS && up && (x[1].state == OPEN || x[1].state == ASKING) && !x[1].must_ask -> reasks++;
+       x[1].must_ask = 1 }
+#endif
 #if STOPS > 0
   /* An end writes a checkpoint, between two jobs. */
   :: atomic { can_save(0) || can_save(1) ->
@@ -292,7 +310,7 @@ init {
   :: atomic { stops < STOPS && (x[0].boot < BOOTS || x[1].boot < BOOTS) -> stops++;
        if :: up -> lose_session() :: else fi;
        if :: x[0].boot < BOOTS -> i = 0 :: x[1].boot < BOOTS -> i = 1 fi;
-       x[i].state = CLOSED; x[i].boot++; x[i].met = 0; x[i].must_ask = 0; x[i].nonce = 0; x[i].answer = 0; x[i].said = 0;
+       x[i].state = CLOSED; x[i].boot++; x[i].met = 0; x[i].must_ask = 0; x[i].nonce = 0; x[i].said = 0;
        x[i].t_epoch = 0; x[i].t_round = 0; x[i].t_nonce = 0; x[i].t_boot = 0; x[i].t_restored = 0;
        x[i].got[0] = 0; x[i].got[1] = 0; x[i].resend_prev = 0; x[i].resend_cur = 0;
        x[i].job = 0; x[i].job_commit = 0; x[i].job_encode = 0; x[i].job_epoch = 0; x[i].job_ours = 0; x[i].job_theirs = 0;

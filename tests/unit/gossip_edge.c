@@ -137,6 +137,57 @@ static void test_cut_everywhere(void **state)
         }
 }
 
+/* ---- EDGE messages sent again on a slow link ---- */
+
+/* Advances the time by one step: each end runs a job, and messages that were sent `latency` steps
+ * ago arrive. */
+static void slow_step(struct world *w, uint64_t latency)
+{
+    w->now++;
+    for (int k = 0; k < 2; k++) {
+        struct queue *q = &w->queue[k];
+        while (q->n > 0 && q->at[q->first].sent + latency <= w->now)
+            deliver(w, k);
+    }
+    for (int k = 0; k < 2; k++) {
+        job_start(w, k);
+        job_finish(w, k);
+    }
+    check(w);
+}
+
+/* An end sends EDGE again before the answer to its first EDGE has arrived, as after an aborted
+ * attempt to end the run. Deltas and earlier EDGE messages of both ends are in flight. The ends must
+ * agree on one epoch soon. With the rule that an answer matches any EDGE message of the receiver,
+ * both ends sent EDGE without end. */
+static void test_ask_again_in_flight(void **state)
+{
+    struct world w;
+    (void)state;
+    for (uint64_t latency = 1; latency <= 6; latency++)
+        for (int gap = 0; gap <= 14; gap++)
+            for (int other = -1; other <= 14; other++) {
+                world_init(&w, (uint64_t)gap * 16 + (uint64_t)(other + 1));
+                link_up(&w);
+                for (int i = 0; i < 30; i++)
+                    slow_step(&w, latency);
+                uint64_t edges = w.n_edges_sent;
+                end_ask(&w, 0, true);
+                for (int i = 0; i < 200; i++) {
+                    if (i == gap)
+                        end_ask(&w, 0, true);
+                    if (i == other)
+                        end_ask(&w, 1, true);
+                    slow_step(&w, latency);
+                }
+                assert_in_range(w.n_edges_sent - edges, 2, 8);
+                assert_int_equal(w.end[0].e.epoch, w.end[1].e.epoch);
+                assert_true(w.end[0].e.round > 10);
+                run_fair(&w, 2);
+                world_close(&w);
+            }
+}
+
 /* ---- random events ---- */
 
 enum trouble {
@@ -584,11 +635,17 @@ static void test_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_story),        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_take),         cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_random),       cmocka_unit_test(test_restored_and_cut),
-        cmocka_unit_test(test_restored),     cmocka_unit_test(test_commit_after_ask),
+        cmocka_unit_test(test_story),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_rounds_apart),
+        cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_ask_again_in_flight),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_restored_and_cut),
+        cmocka_unit_test(test_restored),
+        cmocka_unit_test(test_commit_after_ask),
         cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

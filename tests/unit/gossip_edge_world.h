@@ -33,6 +33,7 @@ enum kind { SAY_EDGE, SAY_CLOSE, SAY_DELTA };
 struct message
 {
     enum kind kind;
+    uint64_t sent; /* Time at which the message was sent (world.now). */
     struct wire_edge edge;
     struct wire_delta delta;
     uint64_t tag; /* A number that stands for the sketch of the delta. */
@@ -82,6 +83,7 @@ struct world
     struct end end[2];
     struct queue queue[2];
     bool up;
+    uint64_t now; /* Time in steps. Only tests with a latency advance it. */
     struct rng rng;
     uint64_t n_edges_sent, limit; /* limit: first round for which no delta is made. */
     uint64_t seed;
@@ -96,7 +98,9 @@ static inline void put(struct world *w, int from, const struct message *m)
         return;
     if (q->n == QUEUE)
         fail_msg("seed %llu: messages without end", (unsigned long long)w->seed);
-    q->at[(q->first + q->n++) % QUEUE] = *m;
+    struct message *slot = &q->at[(q->first + q->n++) % QUEUE];
+    *slot = *m;
+    slot->sent = w->now;
     w->n_edges_sent += m->kind == SAY_EDGE;
 }
 
@@ -255,7 +259,10 @@ static inline void hear_delta(struct world *w, int k, const struct message *m)
         assert_int_equal(edge_check(e, &d), EDGE_REPEAT);
         break;
     case EDGE_REPEAT:
+        break;
     case EDGE_STALE:
+        if (e->state == EDGE_OPEN)
+            end_ask(w, k, false);
         break;
     case EDGE_VIOLATION:
         fail_msg("seed %llu: an honest end was taken for a hostile one",

@@ -269,7 +269,7 @@ static inline size_t sample(enum wire_type type, bool large)
     }
     case WIRE_EDGE:
         return wire_put_edge(buffer, CAP,
-                             &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4, large});
+                             &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4, v - 5, large});
     case WIRE_EDGE_CLOSE:
         return wire_put_edge_close(buffer, CAP);
     case WIRE_DELTA: {

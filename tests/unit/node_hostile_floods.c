@@ -12,8 +12,10 @@ static void test_storms(void **state)
     evil_opens(w);
     w->seen.n_edges = w->seen.n_sent = 0;
     for (uint64_t i = 0; i < 3000; i++) {
-        struct wire_edge m = {
-            .epoch = i % 3 ? i : w->seen.last_delta.epoch, .round = i % 5, .nonce = i, .boot = i};
+        struct wire_edge m = {.epoch = i % 3 ? i : w->seen.last_delta.epoch,
+                              .round = i % 5,
+                              .nonce = i + 1,
+                              .boot = i};
         evil_says(w, out, wire_put_edge(out, sizeof out, &m));
         if (i % 100 == 0)
             run_for(w, STEP_US);

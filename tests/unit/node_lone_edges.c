@@ -39,7 +39,7 @@ static struct lone *without_run(void)
 
 static void edge_asks(struct lone *w)
 {
-    lone_edge(w, 0, (struct wire_edge){.nonce = w->actor[0].nonce += 2});
+    lone_edge(w, 0, (struct wire_edge){.nonce = ++w->actor[0].nonce});
 }
 
 /* An EDGE message that comes before the run is known is remembered, and answered as soon as the
@@ -89,7 +89,7 @@ static void test_early_edge_of_an_impossible_round(void **state)
     (void)state;
     struct lone *w = without_run();
     lone_edge(w, 0,
-              (struct wire_edge){.nonce = w->actor[0].nonce += 2, .run_round = UINT64_C(1) << 63});
+              (struct wire_edge){.nonce = ++w->actor[0].nonce, .run_round = UINT64_C(1) << 63});
     lone_hello(w, 0);
     lone_run(w, SECOND);
     assert_int_equal(lone_progress(w).violations, 1);
@@ -109,10 +109,10 @@ static void test_edge_is_answered(void **state)
     uint64_t epoch = a->delta.epoch;
     a->follows = false;
     lone_edge(w, 0,
-              (struct wire_edge){.epoch = epoch, .round = a->delta.round, .nonce = a->nonce += 2});
+              (struct wire_edge){.epoch = epoch, .round = a->delta.round, .nonce = ++a->nonce});
     lone_flush(w);
     assert_int_equal(a->n_edge, n_edge + 1);
-    assert_int_equal(a->edge.nonce & 1, 1);
+    assert_int_equal(a->edge.answers, a->nonce);
     assert_int_equal(a->edge.epoch, epoch);
     assert_int_equal(state_with(w, 0), EDGE_OPEN);
     assert_int_equal(lone_edge_to(w, 0)->resets, 0);

@@ -75,7 +75,7 @@ static void test_beats_let_us_go_on(void **state)
             lone_edge(w, 0,
                       (struct wire_edge){.epoch = a->delta.epoch,
                                          .round = a->delta.round,
-                                         .nonce = a->nonce += 2,
+                                         .nonce = ++a->nonce,
                                          .run_round = round + 10});
         } else {
             lone_beat(w, 0, round + 10);

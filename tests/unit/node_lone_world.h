@@ -90,11 +90,10 @@ static inline void lone_follow_edge(struct lone *w, uint32_t who)
 {
     struct lone_actor *a = &w->actor[who];
     struct wire_edge m = a->edge;
-    m.nonce = (a->nonce += 2) | 1;
+    m.nonce = ++a->nonce;
+    m.answers = a->edge.nonce;
     m.run_round += a->ahead;
-    /* An EDGE message with an odd nonce is itself an answer, so the simulated peer does not answer
-     * it. */
-    if (!(a->edge.nonce & 1))
+    if (a->edge.answers == 0) /* An answer is not answered. */
         lone_edge(w, who, m);
 }
 

@@ -108,10 +108,12 @@ static void test_messages_in_words(void **state)
     struct trace_peer *p = begin(&t, false, 2);
     uint8_t out[256];
     (void)state;
-    receive(p, 5000000, out,
-            wire_put_edge(out, sizeof out, &(struct wire_edge){.round = 3, .nonce = 1}));
-    receive(p, 5000000, out,
-            wire_put_edge(out, sizeof out, &(struct wire_edge){.epoch = 77, .round = 4}));
+    receive(
+        p, 5000000, out,
+        wire_put_edge(out, sizeof out, &(struct wire_edge){.round = 3, .nonce = 2, .answers = 1}));
+    receive(
+        p, 5000000, out,
+        wire_put_edge(out, sizeof out, &(struct wire_edge){.epoch = 77, .round = 4, .nonce = 3}));
     receive(p, 5000000, out, wire_put_edge_close(out, sizeof out));
     receive(p, 5000000, (const uint8_t *)"?", 1);
     expect(1, "    0.000  one  <- two  EDGE no epoch round 3 answer");

@@ -464,6 +464,15 @@ static bool hears_round(struct edges *es, const struct link *l, uint64_t run_rou
     return valid;
 }
 
+/* Records an EDGE message of neighbour b, answers it if necessary, and opens the edge once both ends
+ * have sent EDGE. */
+static void hear(struct edges *es, struct neighbour *b, const struct wire_edge *m)
+{
+    if (edge_hear(&b->edge, m))
+        ask(es, b);
+    agree(es, b);
+}
+
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m)
 {
     struct neighbour *b = over(es, l);
@@ -473,9 +482,7 @@ void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *
         *early(es, l) = (struct early_edge){.heard = true, .link = l->number, .edge = *m};
         return;
     }
-    if (edge_hear(&b->edge, m))
-        ask(es, b);
-    agree(es, b);
+    hear(es, b, m);
 }
 
 void edges_edge_close(struct edges *es, const struct link *l)
@@ -756,8 +763,7 @@ static void update(struct edges *es, struct neighbour *b)
         their->heard = false;
         if (!hears_round(es, l, their->edge.run_round))
             return;
-        (void)edge_hear(&b->edge, &their->edge);
-        agree(es, b);
+        hear(es, b, &their->edge);
     }
     resend(es, b);
 }
