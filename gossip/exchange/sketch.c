@@ -114,6 +114,7 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     k->view = now->view;
     k->round_done = k->round;
     k->q_done = k->at.q;
+    k->mean2_done = vec_norm2(k->at.m, SKETCH_K);
     if (!follows)
         k->v = -1;
     sketch_project(k, x, k->s);
@@ -129,13 +130,22 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     set_pace(k, now);
 }
 
-/* Returns a distance divided by |mean|, the norm of the mean model. distance2: the squared
- * distance. q: mean of |x|^2 over all models x. distance2 and q are estimates, so |mean|^2, which
- * is computed from them, can be negative. The result is then NaN. */
-static double ratio(double distance2, double q)
+/* Returns an estimate of |mean|^2, the squared norm of the mean model. xi2: the squared consensus
+ * distance. q: mean of |x|^2 over all models x. sketched2: squared norm of the mean sketch.
+ *
+ * q is |mean|^2 plus the squared consensus distance. q has no sketch error, so q - xi2 has an
+ * error of 9 % of xi2. sketched2 has an error of 9 % of |mean|^2. The first estimate is therefore
+ * the better one if xi2 is less than |mean|^2. */
+static double mean_norm2(double xi2, double q, double sketched2)
 {
-    /* The mean of |x|^2 over the peers is |mean|^2 plus the squared consensus distance. */
-    double mean2 = q - distance2;
+    return 2 * xi2 <= q ? q - xi2 : sketched2;
+}
+
+/* Returns a distance divided by |mean|, the norm of the mean model. distance2: the squared
+ * distance. q, sketched2: see mean_norm2(). The result is NaN if |mean|^2 is not known. */
+static double ratio(double distance2, double q, double sketched2)
+{
+    double mean2 = mean_norm2(distance2, q, sketched2);
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
@@ -157,12 +167,12 @@ static void end_window(struct sketch *k, uint32_t n)
         double xi2 = k->at.u > 0 ? k->at.u : 0;
         xi2 = is_none(xi2, k->v, n) ? (double)NAN : xi2;
         f->xi = sqrt(xi2);
-        f->relative = ratio(xi2, k->q_done);
+        f->relative = ratio(xi2, k->q_done, k->mean2_done);
         f->round = k->round_done;
     }
     k->v = vec_dist2(k->s, k->at.m, SKETCH_K);
     f->own = sqrt(k->v);
-    f->own_relative = ratio(k->v, k->at.q);
+    f->own_relative = ratio(k->v, k->at.q, vec_norm2(k->at.m, SKETCH_K));
     f->own_round = k->round;
     f->own_local2 = k->local2;
     f->own_begun = ++f->own_window;
@@ -431,16 +441,17 @@ static void take_survey(struct sketch *k)
     if (s == NULL || s->index <= k->surveyed)
         return;
     double n = (double)s->sum.n, xi2 = s->sum.dist2 / n, q = s->sum.norm2 / n;
+    double sketched2 = vec_norm2(s->sum.mean, SKETCH_K);
     double own = sqrt(vec_dist2(s->s, s->sum.mean, SKETCH_K));
     xi2 = is_none(xi2, own * own, s->sum.n) ? (double)NAN : xi2;
     k->surveyed = s->index;
     if (s->sharp) {
         f->xi = sqrt(xi2);
-        f->relative = ratio(xi2, q);
+        f->relative = ratio(xi2, q, sketched2);
         f->round = s->round;
     }
     f->own = own;
-    f->own_relative = own > 0 ? own / sqrt(isnan(xi2) ? q : q - xi2) : 0;
+    f->own_relative = own > 0 ? own / sqrt(mean_norm2(isnan(xi2) ? 0 : xi2, q, sketched2)) : 0;
     f->own_round = s->round;
     f->own_window++;
     f->own_begun = k->own_base + s->round + 1;

@@ -88,8 +88,8 @@ struct sketch_moment
 struct sketch_figures
 {
     /* Xi and Xi / |mean| at the start of round `round`. NaN: no figure yet, this peer had no
-     * neighbours, or the estimates contradict each other. `relative` is also NaN if the estimate of
-     * |mean|^2 is not greater than 0. */
+     * neighbours, or the estimates contradict each other. `relative` is also NaN if |mean|^2 is not
+     * known. */
     double xi, relative;
     uint64_t round;
 
@@ -166,11 +166,13 @@ struct sketch
     uint32_t n_beats; /* K: number of exchanges per edge after which a window of averaging ends. */
     double momentum;  /* Momentum coefficient of the averaging. 0: none. */
 
-    /* The fields v, q_done and round_done describe the previous averaging window. */
+    /* The fields v, q_done, mean2_done and round_done describe the previous averaging window. */
     /* Squared distance of this peer's model from the mean when the previous averaging window began.
      * Negative: unknown. */
     double v;
-    double q_done;       /* Mean of |x|^2 over all peers, from the previous averaging window. */
+    double q_done; /* Mean of |x|^2 over all peers, from the previous averaging window. */
+    /* Squared norm of the mean sketch, from the previous averaging window. 0: unknown. */
+    double mean2_done;
     uint64_t round_done; /* Step counter when the previous averaging window began. */
 
     struct sketch_figures figures;

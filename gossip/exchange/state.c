@@ -153,6 +153,11 @@ void sketch_state(struct sketch *k, struct state *s)
     state_f64(s, &k->q_done);
     state_u64(s, &k->round_done);
     figures_fields(&k->figures, s);
+    /* Older checkpoints lack this section. */
+    if (state_has(s, "sketch.mean")) {
+        state_section(s, "sketch.mean");
+        state_f64(s, &k->mean2_done);
+    }
 }
 
 static void survey_pair_fields(struct tree_aggregation_pair *p, struct state *s)

@@ -143,6 +143,42 @@ static void test_lock_step(void **state)
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
+/* Checks |mean|, the norm of the mean model by which distances are divided. Every coordinate of a
+ * model is a random number plus `offset`. With a small offset the consensus distance is up to three
+ * times |mean|, and |mean|^2 must not be computed as the small difference of two large numbers. */
+static void norm_of_mean(bool lock_step, double offset, uint64_t key, double tolerance)
+{
+    struct cluster c;
+    double relative;
+    cluster_init(&c, "complete", lock_step);
+    for (uint32_t i = 0; i < N; i++) {
+        c.k[i].key = key;
+        for (size_t d = 0; d < DIM; d++)
+            c.x[i][d] = c.x[i][d] - 3 + (float)offset;
+    }
+    for (int t = 0; t < 60; t++)
+        beat(&c);
+    check_figures(&c, 0.03);
+    double exact = exact_xi(&c, &relative) / relative;
+    for (uint32_t i = 0; i < N; i++) {
+        const struct sketch_figures *f = &c.k[i].figures;
+        if (!(fabs(f->xi / f->relative / exact - 1) <= tolerance)
+            || !(fabs(f->own / f->own_relative / exact - 1) <= tolerance))
+            fail_msg("offset %g, key %d, peer %u: |mean| %g and %g, exact %g", offset, (int)key, i,
+                     f->xi / f->relative, f->own / f->own_relative, exact);
+    }
+    cluster_close(&c);
+}
+
+static void test_norm_of_mean(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        norm_of_mean(i % 2, 0.1 * (i / 2), (uint64_t)i, 0.15);
+        norm_of_mean(i % 2, 3, (uint64_t)i, 0.02);
+    }
+}
+
 /* The first step of a drift window (the rounds that give one estimate) has no momentum, because no
  * step comes before it. The step mixes raw values, so that the result is the weighted average of
  * the neighbours' sketches, up to rounding. */
@@ -510,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_lock_step),
+        cmocka_unit_test(test_norm_of_mean),
         cmocka_unit_test(test_first_beat_is_plain),
         cmocka_unit_test(test_anew),
         cmocka_unit_test(test_disturbances),
