@@ -57,6 +57,7 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
     e->nonce = nonce != 0 ? nonce : 1; /* In the field `answers`, 0 means "no answer". */
     e->asked = true;
     e->said = e->restored;
+    e->said_first = !e->has_heard;
     if (anew)
         /* An epoch of 0 never matches the neighbour's epoch, so both ends reset the edge. */
         e->epoch = 0;
@@ -65,25 +66,24 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
                             .nonce = e->nonce,
                             .answers = e->heard ? e->theirs.nonce : 0,
                             .boot = boot,
-                            .restored = e->said};
+                            .restored = e->said,
+                            .first = e->said_first};
 }
 
 bool edge_hear(struct edge *e, const struct wire_edge *m)
 {
     bool is_answer = m->answers != 0;
-    /* The neighbour has sent this answer before it received the latest EDGE message of this peer,
-     * and will answer that one as well. With this answer, the two ends would derive their epochs
-     * from different nonces. Each delta would then be of an unknown epoch, and both ends would
-     * send EDGE again without end. */
-    if (is_answer && m->answers != e->nonce)
+    bool crosses = !is_answer && e->asked;
+    bool is_pair = crosses && e->said_first && m->first;
+    e->has_heard = true;
+    if ((is_answer && m->answers != e->nonce) || (crosses && !is_pair && e->low))
         return false;
     e->heard = true;
     e->theirs = *m;
-    /* edge_pause() may have cleared `asked` since this peer sent the EDGE message that is
-     * answered. */
+    /* edge_pause() may have cleared `asked` since this peer sent the request that is answered. */
     if (is_answer)
         e->asked = true;
-    return !e->asked;
+    return !is_answer && !is_pair;
 }
 
 /* Returns the number of the next epoch, equal at both ends: a hash of both boot ids and nonces, in
@@ -145,7 +145,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
 void edge_pause(struct edge *e, bool link_lost)
 {
     if (link_lost)
-        e->asked = e->heard = false;
+        e->asked = e->heard = e->has_heard = false;
     if (e->state == EDGE_OPEN || (e->state == EDGE_ASKING && link_lost))
         e->state = EDGE_PAUSED;
 }

@@ -14,9 +14,8 @@
  * 2. The exchange is *ready* when cur exists and the neighbour's delta of round r has arrived. The
  *    next job then commits it: it applies both deltas, mixes, and r increases by 1. The mixer
  *    (gossip/mixers/mixer.h) decides what a delta contains and how the model moves.
- * 3. When a session is established, both ends send EDGE(E, r, nonce). An EDGE that answers another
- *    one repeats the nonce of the answered EDGE. Each end compares the received E and r with its
- *    own:
+ * 3. When a session is established, the two ends exchange EDGE(E, r, nonce) as a request and its
+ *    answer. Each end compares the received E and r with its own:
  *
  *      same E, same r: continue; send cur again (the receiver drops a repeat).
  *      same E, r of this peer is one higher: send prev and cur again; RESET if prev is not stored.
@@ -26,6 +25,22 @@
  *      a = b = the initial model of the run.
  *
  *    Each exchange is therefore applied exactly once, and no model has to be sent again.
+ *
+ * An end may request again later: it has received a delta of an unknown epoch, or the consensus
+ * phase continues after an aborted attempt to end the run. Both ends must use the nonces of the
+ * same two messages, because they derive the new epoch from them. Therefore an answer names the
+ * nonce of its request, and counts only for the last request of its receiver.
+ *
+ * The requests of both ends can cross. The first two requests of a session usually cross, and are
+ * used as if each were the answer to the other. If one of the two messages does not say that it is
+ * the *first*, that is, that its sender has received no EDGE on this session, the requests are not
+ * used as a pair: the end with the lower identity ignores the request that it receives, and the
+ * other end answers. Otherwise, if each end had sent another request before the request of the
+ * other end arrived, the ends would use different nonces, each delta would cause a further request,
+ * and both ends would reset the edge without end.
+ *
+ *      lower identity    request(nonce 7)                           uses 7 and 9
+ *      higher identity   request(nonce 5)   answer(nonce 9, to 7)   uses 7 and 9
  *
  * An EDGE message also says whether its sender is *restored*: it restored the edge from a
  * checkpoint, and has received no delta since. If only one end is restored, the edge is RESET, for
@@ -137,7 +152,10 @@ struct edge
     bool said;
     /* True: this peer has sent an EDGE message on this session and waits for the neighbour's. */
     bool asked;
-    bool heard; /* True: the neighbour's EDGE message has arrived on this session. */
+    bool heard;     /* True: an EDGE message of the neighbour has arrived, and was not used yet. */
+    bool has_heard; /* True: an EDGE message of the neighbour has arrived on this session. */
+    /* True: when this peer sent its last EDGE message, it had received none on this session. */
+    bool said_first;
     struct wire_edge theirs;
     /* True: the edge was restored from a checkpoint, and has received no delta since. */
     bool restored;
@@ -208,15 +226,14 @@ int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t o
 /* Releases the edge's packets and buffers. mixing_edge_close() frees the replicas a and b. */
 void edge_close(struct edge *e);
 
-/* Fills *m with this peer's EDGE message, to be sent when a session is established. The state
- * becomes EDGE_ASKING. nonce: random number (0 is replaced by 1). boot: boot id of this process. anew: true requests a
- * reset. */
+/* Fills *m with this peer's EDGE message: the answer to a request that edge_hear() has just
+ * recorded, otherwise a request. The state becomes EDGE_ASKING. nonce: random number (0 is replaced
+ * by 1). boot: boot id of this process. anew: true requests a reset. */
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
-/* Records the neighbour's EDGE message. Returns true if this peer still has to send its own EDGE on
- * this session: the caller sends it (edge_ask()) before it calls edge_agree(). An answer is never
- * answered; otherwise crossing messages would be answered endlessly. An answer to an earlier EDGE
- * message of this peer is ignored, because the neighbour will answer the latest one as well. */
+/* Records the neighbour's EDGE message, unless it is an answer to an earlier request, or a request
+ * that this peer ignores because it waits for the answer to its own. Returns true if this peer has
+ * to answer: the caller sends the message of edge_ask() before it calls edge_agree(). */
 bool edge_hear(struct edge *e, const struct wire_edge *m);
 
 /* Applies rule 3 at the top of this file if both EDGE messages have been exchanged. Sets `reset`,

@@ -6,7 +6,7 @@
 #include "gossip/wire/wire.h"
 
 static const uint8_t fields_of[WIRE_TYPE_END] = {
-    [WIRE_HELLO] = 7,      [WIRE_MEMBERS] = 3,        [WIRE_PING] = 3,      [WIRE_EDGE] = 7,
+    [WIRE_HELLO] = 7,      [WIRE_MEMBERS] = 3,        [WIRE_PING] = 3,      [WIRE_EDGE] = 8,
     [WIRE_EDGE_CLOSE] = 0, [WIRE_DELTA] = 18,         [WIRE_MODEL_REQ] = 3, [WIRE_MODEL] = 5,
     [WIRE_STATUS_REQ] = 0, [WIRE_STATUS] = 23,        [WIRE_BEAT] = 3,      [WIRE_PROBE] = 1,
     [WIRE_HEARD] = 2,      [WIRE_REFUSED] = 3,        [WIRE_FINISH] = 18,   [WIRE_PART] = 4,

@@ -393,6 +393,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->boot = get_u64(c);
     m->run_round = get_u64(c);
     m->restored = get_bool(c);
+    m->first = get_bool(c);
 }
 
 /* The codec checks the bytes of the delta's payload later (mixing_valid()). */

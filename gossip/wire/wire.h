@@ -302,6 +302,7 @@ struct wire_edge
      * consensus phase. The receiver does not wait for the sender in these rounds. */
     uint64_t run_round;
     bool restored; /* True: the sender restored the edge from a checkpoint. */
+    bool first;    /* True: the sender has received no EDGE message of this edge on this session. */
 };
 
 struct wire_delta

@@ -326,6 +326,7 @@ size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
     put_uint(&o, m->boot);
     put_uint(&o, m->run_round);
     put_bool(&o, m->restored);
+    put_bool(&o, m->first);
     return end(&o);
 }
 

@@ -63,6 +63,8 @@ typedef end_state {
   byte met;                              /* 1 + boot of the process met in this epoch; 0: none. */
   byte nonce;                            /* Of the EDGE sent last. */
   bit said, asked, heard;
+  bit has_heard;                         /* An EDGE has arrived on this session. */
+  bit said_first;                        /* No EDGE had arrived on this session when this end sent its last one. */
   byte t_epoch, t_round, t_nonce, t_boot; bit t_restored;   /* Their EDGE. */
   byte cur, prev;                        /* Contents of our deltas; 0: none. */
   byte got[2];                           /* Their deltas by round % 2; 0: none. */
@@ -83,8 +85,8 @@ end_state x[2];
 disk d[2];
 bit up;
 byte nonces = 1, cuts, stops, pauses, resets, reasks;
-chan q[2] = [QUEUE] of { mtype, byte, byte, byte, byte, bit, byte };   /* q[i]: to end i. */
-/* type, epoch, round, nonce, nonce of the answered EDGE (0: none), restored, content (DELTA) or boot (EDGE) */
+chan q[2] = [QUEUE] of { mtype, byte, byte, byte, byte, bit, byte, bit };   /* q[i]: to end i. */
+/* type, epoch, round, nonce, nonce of the answered EDGE (0: none), restored, content (DELTA) or boot (EDGE), first */
 hidden byte i, o, e, r, n, c, s, f, ahead, know;
 
 inline clear() { i = 0; o = 0; e = 0; r = 0; n = 0; c = 0; s = 0; f = 0; ahead = 0; know = 0 }
@@ -104,7 +106,8 @@ inline ask() {
   x[i].nonce = nonces; nonces++;
   x[i].asked = 1;
   x[i].said = x[i].restored;
-  q[o]!EDGE(x[i].epoch, x[i].round, x[i].nonce, (x[i].heard -> x[i].t_nonce : 0), x[i].said, x[i].boot)
+  x[i].said_first = !x[i].has_heard;
+  q[o]!EDGE(x[i].epoch, x[i].round, x[i].nonce, (x[i].heard -> x[i].t_nonce : 0), x[i].said, x[i].boot, x[i].said_first)
 }
 
 inline forget_deltas() { x[i].cur = 0; x[i].prev = 0; x[i].got[0] = 0; x[i].got[1] = 0 }
@@ -169,8 +172,8 @@ inline agree() {
 inline settle() {
   if :: up && x[i].must_ask -> ask() :: else fi;
   if :: up && x[i].state == OPEN ->
-       if :: x[i].resend_prev && x[i].prev != 0 -> q[o]!DELTA(x[i].epoch, x[i].round - 1, 0, 0, 0, x[i].prev) :: else fi;
-       if :: x[i].resend_cur && x[i].cur != 0 -> q[o]!DELTA(x[i].epoch, x[i].round, 0, 0, 0, x[i].cur) :: else fi;
+       if :: x[i].resend_prev && x[i].prev != 0 -> q[o]!DELTA(x[i].epoch, x[i].round - 1, 0, 0, 0, x[i].prev, 0) :: else fi;
+       if :: x[i].resend_cur && x[i].cur != 0 -> q[o]!DELTA(x[i].epoch, x[i].round, 0, 0, 0, x[i].cur, 0) :: else fi;
        x[i].resend_prev = 0; x[i].resend_cur = 0
      :: else
   fi;
@@ -192,10 +195,10 @@ inline check() {
 
 inline lose_session() {
   up = 0;
-  do :: len(q[0]) > 0 -> q[0]?_,_,_,_,_,_,_ :: len(q[1]) > 0 -> q[1]?_,_,_,_,_,_,_ :: else -> break od;
+  do :: len(q[0]) > 0 -> q[0]?_,_,_,_,_,_,_,_ :: len(q[1]) > 0 -> q[1]?_,_,_,_,_,_,_,_ :: else -> break od;
   i = 0;
   do :: i < 2 ->
-       x[i].asked = 0; x[i].heard = 0;
+       x[i].asked = 0; x[i].heard = 0; x[i].has_heard = 0;
        if :: x[i].state == OPEN || x[i].state == ASKING -> x[i].state = PAUSED :: else fi;
        i++
      :: else -> break
@@ -213,23 +216,31 @@ init {
   :: atomic { len(q[0]) > 0 || len(q[1]) > 0 ->
        if :: len(q[0]) > 0 -> i = 0; o = 1 :: len(q[1]) > 0 -> i = 1; o = 0 fi;
        if
-       :: q[i]?EDGE(e, r, n, f, s, c) ->
+       :: q[i]?EDGE(e, r, n, f, s, c, ahead) ->
             /* edge_hear() */
-#ifndef MUT_ANY_ANSWER
-            if :: f != 0 && f != x[i].nonce -> skip
-               :: else ->
+            x[i].has_heard = 1;
+            know = (f == 0 && x[i].asked);                 /* The requests cross. */
+#ifdef MUT_PAIR_REQUESTS
+            ahead = know;
+#else
+            ahead = (know && x[i].said_first && ahead);    /* They are used as a pair. */
 #endif
+            if
+#ifndef MUT_ANY_ANSWER
+            :: f != 0 && f != x[i].nonce -> skip
+#endif
+            :: know && !ahead && i == 0 -> skip
+            :: else ->
                  x[i].heard = 1;
                  x[i].t_epoch = e; x[i].t_round = r; x[i].t_nonce = n; x[i].t_boot = c; x[i].t_restored = s;
-#ifndef MUT_ANSWER_ANSWERS
-                 if :: f != 0 -> x[i].asked = 1 :: else fi;
-#endif
-                 if :: !x[i].asked -> ask() :: else fi;
-#ifndef MUT_ANY_ANSWER
-            fi;
-#endif
-            agree()
-       :: q[i]?DELTA(e, r, n, f, s, c) ->
+                 if
+                 :: f != 0 -> x[i].asked = 1
+                 :: f == 0 && !ahead -> ask()
+                 :: else -> skip
+                 fi;
+                 agree()
+            fi
+       :: q[i]?DELTA(e, r, n, f, s, c, ahead) ->
             /* edge_check() and edge_store() */
             if :: e != x[i].epoch || x[i].epoch == 0 ->
                  if :: x[i].state == OPEN -> x[i].must_ask = 1 :: else fi
@@ -298,6 +309,8 @@ init {
   /* edges_reopen(): an end sends EDGE again. */
   :: atomic { reasks < REASKS && up && (x[1].state == OPEN || x[1].state == ASKING) && !x[1].must_ask -> reasks++;
        x[1].must_ask = 1 }
+  :: atomic { reasks < REASKS && up && (x[0].state == OPEN || x[0].state == ASKING) && !x[0].must_ask -> reasks++;
+       x[0].must_ask = 1 }
 #endif
 #if STOPS > 0
   /* An end writes a checkpoint, between two jobs. */

@@ -156,36 +156,68 @@ static void slow_step(struct world *w, uint64_t latency)
     check(w);
 }
 
-/* An end sends EDGE again before the answer to its first EDGE has arrived, as after an aborted
- * attempt to end the run. Deltas and earlier EDGE messages of both ends are in flight. The ends must
- * agree on one epoch soon. With the rule that an answer matches any EDGE message of the receiver,
- * both ends sent EDGE without end. */
+/* Runs 200 steps without further EDGE messages of the test. Then the ends must have agreed on one
+ * epoch, with at most `limit` messages since there were `edges` of them. */
+static void check_agreement(struct world *w, uint64_t latency, uint64_t edges, uint64_t limit)
+{
+    for (int i = 0; i < 200; i++)
+        slow_step(w, latency);
+    if (w->n_edges_sent - edges > limit || w->end[0].e.epoch != w->end[1].e.epoch
+        || w->end[0].e.round <= 10)
+        fail_msg("seed %llu, latency %llu: %llu EDGE messages, epochs %llx %llx, round %llu",
+                 (unsigned long long)w->seed, (unsigned long long)latency,
+                 (unsigned long long)(w->n_edges_sent - edges),
+                 (unsigned long long)w->end[0].e.epoch, (unsigned long long)w->end[1].e.epoch,
+                 (unsigned long long)w->end[0].e.round);
+    run_fair(w, 2);
+}
+
+/* End 0 asks twice, the second time `gap` steps after the first. End 1 asks once after `other`
+ * steps. Deltas and earlier EDGE messages of both ends are in flight. */
 static void test_ask_again_in_flight(void **state)
 {
     struct world w;
     (void)state;
     for (uint64_t latency = 1; latency <= 6; latency++)
         for (int gap = 0; gap <= 14; gap++)
-            for (int other = -1; other <= 14; other++) {
-                world_init(&w, (uint64_t)gap * 16 + (uint64_t)(other + 1));
+            for (int other = 0; other <= 15; other++) {
+                world_init(&w, (uint64_t)gap * 16 + (uint64_t)other);
                 link_up(&w);
                 for (int i = 0; i < 30; i++)
                     slow_step(&w, latency);
                 uint64_t edges = w.n_edges_sent;
                 end_ask(&w, 0, true);
-                for (int i = 0; i < 200; i++) {
+                for (int i = 0; i < 15; i++) {
                     if (i == gap)
                         end_ask(&w, 0, true);
                     if (i == other)
                         end_ask(&w, 1, true);
                     slow_step(&w, latency);
                 }
-                assert_in_range(w.n_edges_sent - edges, 2, 8);
-                assert_int_equal(w.end[0].e.epoch, w.end[1].e.epoch);
-                assert_true(w.end[0].e.round > 10);
-                run_fair(&w, 2);
+                check_agreement(&w, latency, edges, 12);
                 world_close(&w);
             }
+}
+
+/* Both ends ask again at random times, for 40 steps. */
+static void test_ask_often(void **state)
+{
+    struct world w;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        uint64_t latency = 1 + seed % 6;
+        world_init(&w, seed);
+        link_up(&w);
+        for (int i = 0; i < 40; i++) {
+            for (int k = 0; k < 2; k++)
+                if (rng_below(&w.rng, 4) == 0)
+                    end_ask(&w, k, rng_below(&w.rng, 2) == 0);
+            slow_step(&w, latency);
+        }
+        /* Up to 12 messages are in flight, and each of them may need two answers. */
+        check_agreement(&w, latency, w.n_edges_sent, 40);
+        world_close(&w);
+    }
 }
 
 /* ---- random events ---- */
@@ -393,7 +425,7 @@ static void test_take(void **state)
     struct wire_edge m;
     edge_ask(&e, 5, 6, true, &m);
     assert_int_equal(m.epoch, 0);
-    (void)edge_hear(&e, &(struct wire_edge){.nonce = 8, .boot = 9});
+    (void)edge_hear(&e, &(struct wire_edge){.nonce = 8, .answers = 5, .boot = 9});
     assert_true(edge_agree(&e, 6) && e.reset);
     for (uint64_t r = 0; r < 2; r++) { /* Deltas of the first two rounds of the new epoch arrive. */
         if (r == 1)
@@ -429,13 +461,14 @@ static void test_epochs(void **state)
         uint64_t boot[2] = {i & 1, i >> 1 & 1}, nonce[2] = {i >> 2 & 3, i >> 4 & 3};
         for (int k = 0; k < 2; k++) {
             assert_int_equal(edge_init(&e[k], id[k], id[1 - k], PAYLOAD), 0);
-            edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
-        }
-        for (int k = 0; k < 2; k++) {
-            /* The EDGE message of the other end has not arrived, so the ends have not agreed on
-             * an epoch. */
+            /* No EDGE message has arrived, so the ends have not agreed on an epoch. */
             assert_false(edge_agree(&e[k], boot[k]));
-            assert_false(edge_hear(&e[k], &m[1 - k]));
+        }
+        edge_ask(&e[0], 4 * nonce[0] + 1, boot[0], false, &m[0]);
+        assert_true(m[0].answers == 0 && edge_hear(&e[1], &m[0]));
+        edge_ask(&e[1], 4 * nonce[1] + 2, boot[1], false, &m[1]);
+        assert_true(m[1].answers == m[0].nonce && !edge_hear(&e[0], &m[1]));
+        for (int k = 0; k < 2; k++) {
             assert_true(edge_agree(&e[k], boot[k]));
             /* Each pair of EDGE messages is evaluated only once. */
             assert_false(edge_agree(&e[k], boot[k]));
@@ -467,8 +500,9 @@ static void test_rounds_apart(void **state)
         e.prev.payload = packet_get(&pool);
         e.cur.payload = has_delta ? packet_get(&pool) : NULL;
         edge_ask(&e, 2, 3, false, &m);
-        assert_false(edge_hear(
-            &e, &(struct wire_edge){.epoch = 77, .round = theirs, .nonce = 4, .boot = 5}));
+        assert_false(
+            edge_hear(&e, &(struct wire_edge){
+                              .epoch = 77, .round = theirs, .nonce = 4, .answers = 2, .boot = 5}));
         assert_true(edge_agree(&e, 3));
         bool goes_on = theirs >= 4 && theirs <= (has_delta ? 6 : 5);
         assert_int_equal(e.epoch == 77, goes_on);
@@ -508,7 +542,7 @@ static void test_restored(void **state)
         edge_ask(&e, 2, 3, false, &m);
         assert_int_equal(m.restored, ours);
         struct wire_edge said = {
-            .epoch = 77, .round = 5, .nonce = 4, .boot = 5, .restored = theirs};
+            .epoch = 77, .round = 5, .nonce = 4, .answers = m.nonce, .boot = 5, .restored = theirs};
         assert_false(edge_hear(&e, &said));
         assert_true(edge_agree(&e, 3));
         assert_int_equal(e.epoch == 77, goes_on);
@@ -541,6 +575,7 @@ static void test_commit_after_ask(void **state)
     edge_store(&e, &d, &no_sketch);
     (void)edge_take(&e);
     edge_advance(&e);
+    said.answers = m.nonce;
     assert_false(edge_hear(&e, &said));
     assert_true(edge_agree(&e, 3));
     assert_int_equal(e.epoch, 77);
@@ -642,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_rounds_apart),
         cmocka_unit_test(test_cut_everywhere),
         cmocka_unit_test(test_ask_again_in_flight),
+        cmocka_unit_test(test_ask_often),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_restored_and_cut),
         cmocka_unit_test(test_restored),

@@ -112,6 +112,16 @@ static inline void end_ask(struct world *w, int k, bool anew)
     put(w, k, &m);
 }
 
+/* Records the other end's EDGE message, answers it if necessary, and opens the edge if the two ends
+ * agree. */
+static inline void end_hear(struct world *w, int k, const struct wire_edge *theirs)
+{
+    struct end *d = &w->end[k];
+    if (edge_hear(&d->e, theirs))
+        end_ask(w, k, false);
+    (void)edge_agree(&d->e, d->boot);
+}
+
 /* Sends the deltas of an edge that are marked to be sent, as edges_update() in the node does. */
 static inline void end_send(struct world *w, int k)
 {
@@ -141,8 +151,7 @@ static inline void end_open(struct world *w, int k)
     end_ask(w, k, false);
     if (d->stored) {
         d->stored = false;
-        (void)edge_hear(&d->e, &d->early);
-        (void)edge_agree(&d->e, d->boot);
+        end_hear(w, k, &d->early);
     }
 }
 
@@ -287,9 +296,7 @@ static inline void deliver(struct world *w, int from)
             d->early = m.edge;
             return;
         }
-        if (edge_hear(&d->e, &m.edge))
-            end_ask(w, k, false);
-        (void)edge_agree(&d->e, d->boot);
+        end_hear(w, k, &m.edge);
         end_send(w, k);
         break;
     case SAY_CLOSE:

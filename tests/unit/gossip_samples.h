@@ -268,8 +268,8 @@ static inline size_t sample(enum wire_type type, bool large)
         return wire_put_finish(buffer, CAP, &m);
     }
     case WIRE_EDGE:
-        return wire_put_edge(buffer, CAP,
-                             &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4, v - 5, large});
+        return wire_put_edge(
+            buffer, CAP, &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4, v - 5, large, !large});
     case WIRE_EDGE_CLOSE:
         return wire_put_edge_close(buffer, CAP);
     case WIRE_DELTA: {

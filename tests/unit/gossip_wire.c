@@ -97,6 +97,7 @@ static void check_rest(bool large)
     assert_int_equal(edge.answers, v - 3);
     assert_int_equal(edge.boot, v - 4);
     assert_int_equal(edge.run_round, v - 5);
+    assert_true(edge.restored == large && edge.first == !large);
     struct wire_beat beat = read_sound(buffer, sample(WIRE_BEAT, large))->beat;
     assert_int_equal(beat.run_round, v);
     assert_int_equal(beat.settled, (uint32_t)v);

@@ -129,13 +129,13 @@ static inline size_t ping(struct world *w, uint8_t *out)
 static inline size_t edge_max(struct world *w, uint8_t *out)
 {
     struct wire_edge m = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                          UINT64_MAX, UINT64_MAX, true};
+                          UINT64_MAX, UINT64_MAX, true,       true};
     (void)w;
     return wire_put_edge(out, SCRATCH, &m);
 }
 static inline size_t edge_same_far(struct world *w, uint8_t *out)
 {
-    struct wire_edge m = {w->seen.last_delta.epoch, UINT64_MAX, 2, 0, 3, 4, false};
+    struct wire_edge m = {w->seen.last_delta.epoch, UINT64_MAX, 2, 0, 3, 4, false, false};
     return wire_put_edge(out, SCRATCH, &m);
 }
 static inline size_t close_edge(struct world *w, uint8_t *out)

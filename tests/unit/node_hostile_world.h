@@ -468,7 +468,7 @@ static inline void evil_opens(struct world *w)
     for (int k = 0; k < 400 && !w->seen.edge; k++)
         run_for(w, STEP_US);
     assert_true(w->seen.edge);
-    struct wire_edge m = {.nonce = ++nonce, .boot = 66};
+    struct wire_edge m = {.nonce = ++nonce, .boot = 66, .first = true};
     evil_says(w, scratch, wire_put_edge(scratch, sizeof scratch, &m));
     assert_false(w->hung_up);
     for (int k = 0; k < 400 && !w->seen.delta; k++)

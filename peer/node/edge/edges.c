@@ -756,8 +756,6 @@ static void update(struct edges *es, struct neighbour *b)
         attach(b, l);
     if (edges_bars(es, b))
         return;
-    if (b->must_ask)
-        ask(es, b);
     struct early_edge *their = early(es, l);
     if (their->heard && their->link == l->number) {
         their->heard = false;
@@ -765,6 +763,8 @@ static void update(struct edges *es, struct neighbour *b)
             return;
         hear(es, b, &their->edge);
     }
+    if (b->must_ask)
+        ask(es, b);
     resend(es, b);
 }
 
