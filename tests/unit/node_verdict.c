@@ -233,13 +233,20 @@ static void test_too_few_voters(void **state)
     f.uncertified = true;
     f.distance = (double)NAN;
     struct verdict o = judged(&f, VERDICT_NO_QUORUM, 3);
-    assert_string_equal(o.text, "no quorum: 8 of 8 peers, with 3 of the 8 initial members, 4 of 8 "
-                                "needed for quorum 0.5; no round skipped");
+    assert_string_equal(o.text,
+                        "no quorum: 8 of 8 peers, with 3 of the 8 initial members (5 joined "
+                        "later and have no vote), 4 of 8 needed for quorum 0.5; no round "
+                        "skipped");
     f.n_voting = 4;
     judged(&f, VERDICT_UNKNOWN, 3);
     f.without_first = true;
     o = judged(&f, VERDICT_NO_QUORUM, 3);
-    assert_non_null(strstr(o.text, "with 4 of the 8 initial members, exactly half"));
+    assert_non_null(strstr(o.text,
+                           "with 4 of the 8 initial members (4 joined later and have no vote), "
+                           "exactly half"));
+    f.n_among = 5;
+    o = judged(&f, VERDICT_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, " (1 joined later and has no vote), exactly half"));
 }
 
 /* Without a quorum or a certificate, the text names dead members that had finished. */

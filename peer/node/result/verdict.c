@@ -258,8 +258,11 @@ static const char *how(const struct verdict_facts *f)
 static void say_quorum(struct verdict *o, const struct verdict_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
-    if (n_counted(f) < f->n_among)
-        say(o, ", with %u of the %u initial members", (unsigned)n_counted(f), (unsigned)base_of(f));
+    uint32_t n_later = n_counted(f) < f->n_among ? f->n_among - n_counted(f) : 0;
+    if (n_later > 0)
+        say(o, ", with %u of the %u initial members (%u joined later and ha%s no vote)",
+            (unsigned)n_counted(f), (unsigned)base_of(f), (unsigned)n_later,
+            n_later == 1 ? "s" : "ve");
     if (is_other_half(f))
         say(o,
             ", exactly half of the %u initial members, and without %s, which decides between equal "
