@@ -19,8 +19,8 @@
  *
  *      same E, same r: continue; send cur again (the receiver drops a repeat).
  *      same E, r of this peer is one higher: send prev and cur again; RESET if prev is not stored.
- *      same E, r of the neighbour is one higher: continue; the neighbour sends its deltas again.
- *      RESET if cur is not stored.
+ *      same E, r of the neighbour is one higher: continue; send cur again; the neighbour sends its
+ *      deltas again. RESET if cur is not stored.
  *      anything else: RESET. The new E is a hash of both boot ids and nonces, r = 0, and
  *      a = b = the initial model of the run.
  *
@@ -35,9 +35,9 @@
  * used as if each were the answer to the other. If one of the two messages does not say that it is
  * the *first*, that is, that its sender has received no EDGE on this session, the requests are not
  * used as a pair: the end with the lower identity ignores the request that it receives, and the
- * other end answers. Otherwise, if each end had sent another request before the request of the
- * other end arrived, the ends would use different nonces, each delta would cause a further request,
- * and both ends would reset the edge without end.
+ * other end answers. Without this rule, the ends would use different nonces if each had sent
+ * another request before the request of the other end arrived. Each delta would then cause a
+ * further request, and both ends would reset the edge without end.
  *
  *      lower identity    request(nonce 7)                           uses 7 and 9
  *      higher identity   request(nonce 5)   answer(nonce 9, to 7)   uses 7 and 9
@@ -78,8 +78,8 @@
 /* State of an edge. The table at the top of this file lists the transitions. */
 enum edge_state {
     EDGE_CLOSED, /* The edge was never opened, or edge_close() has closed it. */
-    /* This peer has made its EDGE message (its epoch and round), but the neighbour's EDGE has not
-     * arrived yet. */
+    /* This peer has made its EDGE message (its epoch and round), and the two ends have not agreed
+     * yet. */
     EDGE_ASKING,
     EDGE_OPEN,   /* Both ends have sent an EDGE message, and exchanges take place. */
     EDGE_PAUSED, /* Exchanges wait, because the session is lost or the neighbour is silent. */
@@ -106,7 +106,7 @@ struct edge_sent
     /* Header of the delta. Its byte ranges are set when the message is written. */
     struct wire_delta head;
     struct sketch_message sketch;
-    /* Number of payload bytes that were encoded as fragments, before the rest of the delta. They
+    /* Number of payload bytes that were encoded as fragments, earlier than the other bytes. They
      * are the last bytes of the payload, and may already have been sent in PART messages. 0: the
      * delta has no fragments. */
     size_t n_parts;
@@ -228,7 +228,8 @@ void edge_close(struct edge *e);
 
 /* Fills *m with this peer's EDGE message: the answer to a request that edge_hear() has just
  * recorded, otherwise a request. The state becomes EDGE_ASKING. nonce: random number (0 is replaced
- * by 1). boot: boot id of this process. anew: true requests a reset. */
+ * by 1). boot: boot id of this process. anew: true requests a reset. The caller sets
+ * m->run_round. */
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
 /* Records the neighbour's EDGE message, unless it is an answer to an earlier request, or a request
@@ -267,7 +268,7 @@ enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
 enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
 /* Completes a delta that edge_check() accepted. If the delta has no payload, the received fragments
  * become its payload, which is valid until the next delta or fragment of this edge. Otherwise the
- * fragments are discarded. */
+ * fragments of this round are discarded. */
 void edge_gather(struct edge *e, struct wire_delta *d);
 /* Copies a delta that edge_check() accepted, and its sketch, into the edge. */
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);

@@ -135,14 +135,16 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
  *
  * q is |mean|^2 plus the squared consensus distance. q has no sketch error, so q - xi2 has an
  * error of 9 % of xi2. sketched2 has an error of 9 % of |mean|^2. The first estimate is therefore
- * the better one if xi2 is less than |mean|^2. */
+ * the better one if xi2 <= |mean|^2. Because |mean|^2 is q - xi2, this is 2 xi2 <= q. */
 static double mean_norm2(double xi2, double q, double sketched2)
 {
     return 2 * xi2 <= q ? q - xi2 : sketched2;
 }
 
 /* Returns a distance divided by |mean|, the norm of the mean model. distance2: the squared
- * distance. q, sketched2: see mean_norm2(). The result is NaN if |mean|^2 is not known. */
+ * consensus distance, or the squared distance of this peer's model from the mean, which then stands
+ * for the squared consensus distance. q, sketched2: see mean_norm2(). The result is 0 for distance
+ * 0, and NaN if the distance or |mean|^2 is not known. */
 static double ratio(double distance2, double q, double sketched2)
 {
     double mean2 = mean_norm2(distance2, q, sketched2);

@@ -251,7 +251,8 @@ struct wire_beat
     /* Step counter of the sender, counted as in run_round of a DELTA: training plus consensus
      * rounds. */
     uint64_t run_round;
-    /* Step counter of the next checkpoint, at which all peers write one. 0: no checkpoint is planned. */
+    /* Step counter of the next checkpoint, at which all peers write one. 0: no checkpoint is
+     * planned. */
     uint64_t checkpoint;
     uint32_t settled;
 };
@@ -285,8 +286,8 @@ struct wire_refused
     uint8_t other[WIRE_ID_BYTES];
 };
 
-/* Opens an edge. Each end sends one, and both ends derive the same next action from the two
- * messages: continue, resend, or start a new epoch (gossip/exchange/edge.h). */
+/* Opens an edge. Both ends derive the same next action from two of these messages, one of each end:
+ * continue, resend, or start a new epoch (gossip/exchange/edge.h). */
 struct wire_edge
 {
     /* Epoch of the edge at the sender. 0: there is none, or the sender requests a reset. */
@@ -299,10 +300,12 @@ struct wire_edge
     uint64_t answers;
     uint64_t boot; /* Boot id of the sender's process: a random number drawn at process start. */
     /* Step counter of the sender: number of rounds that it has done, including rounds of the
-     * consensus phase. The receiver does not wait for the sender in these rounds. */
+     * consensus phase. The receiver does not wait for the sender in a round that the sender has
+     * already done. */
     uint64_t run_round;
-    bool restored; /* True: the sender restored the edge from a checkpoint. */
-    bool first;    /* True: the sender has received no EDGE message of this edge on this session. */
+    /* True: the sender restored the edge from a checkpoint, and has received no delta since. */
+    bool restored;
+    bool first; /* True: the sender has received no EDGE message of this edge on this session. */
 };
 
 struct wire_delta

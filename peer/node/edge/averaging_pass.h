@@ -79,9 +79,9 @@ bool averaging_pass_counts(const struct edges *es);
  * job is planned at step counter `beat`, after all changes of the edges. */
 void averaging_pass_plan(struct edges *es, uint64_t beat);
 
-/* Sets `over` if another member has finished, and this peer's last exact pass ended at most two
- * cycles ago with the current members. The end of that member proves that the pass was exact at all
- * peers. To be called between jobs, at step counter `beat`. */
+/* Sets `over` if another member has finished, this peer's last exact pass ended at most two cycles
+ * ago, and the members are the same as in that pass. The end of the other member proves that the
+ * pass was exact at all peers. To be called between jobs, at step counter `beat`. */
 void averaging_pass_look(struct edges *es, uint64_t beat);
 /* Computes `bound`, the bound on the rounding errors of an exact pass, when the pass is complete.
  * To be called after each job. O(dim) after the last job of a pass, else O(1). */

@@ -32,7 +32,8 @@ enum certificate_model {
  * --final-drift. */
 extern const double certificate_margin;
 
-/* Returns the state of a node without a final model, or NULL if memory is exhausted. */
+/* Creates the certificate state of a node that has no final model yet. Returns NULL if memory is
+ * exhausted. */
 struct run_certificate *certificate_open(void);
 /* Frees *c and the state of the finish protocol. NULL is allowed. */
 void certificate_close(struct run_certificate *c);
