@@ -449,6 +449,33 @@ static void test_take(void **state)
     packet_pool_close(&pool);
 }
 
+/* Two requests that cross are used as a pair only if both are the first ones on the session.
+ * Otherwise the end with the higher identity answers, and the other end waits for the answer. */
+static void test_crossing_requests(void **state)
+{
+    uint8_t id[2][WIRE_ID_BYTES] = {{1}, {2}};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        bool low = i & 1, own_first = i & 2, their_first = i & 4, pair = own_first && their_first;
+        struct wire_edge m;
+        struct edge e;
+        assert_int_equal(edge_init(&e, id[!low], id[low], PAYLOAD), 0);
+        if (!own_first)
+            assert_false(edge_hear(&e, &(struct wire_edge){.nonce = 9, .answers = 77}));
+        edge_ask(&e, 2, 3, false, &m);
+        assert_true(m.first == own_first && m.answers == 0);
+        bool answers =
+            edge_hear(&e, &(struct wire_edge){.nonce = 4, .boot = 5, .first = their_first});
+        assert_int_equal(answers, !pair && !low);
+        if (answers) {
+            edge_ask(&e, 6, 3, false, &m);
+            assert_true(m.answers == 4 && !m.first);
+        }
+        assert_int_equal(edge_agree(&e, 3), pair || !low);
+        edge_close(&e);
+    }
+}
+
 /* The new epoch is a function of the boot ids and nonces of both ends, is equal at both ends, and
  * is never 0. */
 static void test_epochs(void **state)
@@ -674,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_story),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_take),
+        cmocka_unit_test(test_crossing_requests),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_rounds_apart),
         cmocka_unit_test(test_cut_everywhere),
