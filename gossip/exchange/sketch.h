@@ -103,7 +103,7 @@ struct sketch_figures
      * each job counts as a window. */
     uint64_t own_window;
     /* Order key of the window that produced `own`, the distance of this peer's model from the mean.
-     * A window that began later has a larger key. 0: there is no such distance yet. */
+     * A later window has a larger key. 0: there is no such distance yet. */
     uint64_t own_begun;
     /* Sum of |b - a|^2, the squared distance of the two replicas, over this peer's edges. Measured
      * at the start of the window that produced `own`. */
@@ -236,8 +236,8 @@ void sketch_pair_reset(struct sketch_pair *p);
  * send. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
-/* Returns an order key of the present moment. A distance whose key (own_begun) is larger comes from
- * a window that begins after this call. anew: true if the next call of sketch_beat() begins a
+/* Returns the order key of the time of this call. A distance with a larger key (own_begun) comes
+ * from a window that begins after this call. anew: true if the next call of sketch_beat() begins a
  * window. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 

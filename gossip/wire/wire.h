@@ -394,8 +394,8 @@ enum wire_round_protocol_word {
     WIRE_ROUND_PROTOCOL_ASK,
     /* To the parameter server: the payload is the sender's update of round `round`. */
     WIRE_ROUND_PROTOCOL_PUSH,
-    /* From the parameter server: message whose payload is the change of the model after round
-     * `round`, relative to the model that the server sent last. */
+    /* From the parameter server: the payload is the change of the model after round `round`,
+     * relative to the model that the server sent last. */
     WIRE_ROUND_PROTOCOL_PULL,
     /* From the parameter server: asks each member which round it has done. */
     WIRE_ROUND_PROTOCOL_ROLL,

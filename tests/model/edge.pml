@@ -9,7 +9,7 @@
  *   STOPS    restarts in all                 BOOTS     restarts of each end
  *   PAUSES   pauses for silence on a session that is up
  *   RESETS   requests for a new epoch        (a checkpoint may be written between any two jobs)
- *   REASKS   EDGE messages that an end sends again, although it may not have received an answer yet
+ *   REASKS   requests that the ends send again, although an answer may not have arrived yet
  *   TURNS    defined: as in a graph that changes by round, a job may commit without making the next delta
  *
  * Content of a delta: 1 + number of restarts of its maker, because a restarted end trains and encodes

@@ -464,8 +464,8 @@ static bool hears_round(struct edges *es, const struct link *l, uint64_t run_rou
     return valid;
 }
 
-/* Records an EDGE message of neighbour b, answers it if necessary, and opens the edge once both ends
- * have sent EDGE. */
+/* Records an EDGE message of neighbour b, answers it if necessary, and opens the edge if the two
+ * ends agree. */
 static void hear(struct edges *es, struct neighbour *b, const struct wire_edge *m)
 {
     if (edge_hear(&b->edge, m))
