@@ -106,7 +106,8 @@ struct outlier_filter_view
      * delta is added to the replica. */
     double x2;
     /* |x - x0|^2, the squared distance of this peer's model from the initial model. The value may
-     * be a few mixings old. */
+     * be a few mixings old. Without --byzantine it is measured again before an exchange is
+     * refused. */
     double way2;
     /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges that
      * commit an exchange in the same job, each in its previous exchange. 0 in two cases: there are

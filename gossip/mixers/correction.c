@@ -13,9 +13,9 @@ enum {
     /* Floats per block. One block of the model x and of the replicas a and b fits in the first two
      * levels of cache. */
     BLOCK = 2048,
-    /* Number of mixings per measurement of |x - x0|, which needs a pass over x. Measuring at
-     * every mixing would be unsafe: an attacker could enlarge |x - x0| with each exchange, and
-     * with it the limit of the next exchange. */
+    /* Number of mixings per measurement of |x - x0|, which needs a pass over x. reconsider()
+     * measures in addition before an exchange is refused. With --byzantine it does not, because an
+     * attacker could enlarge |x - x0| with each exchange, and with it the limit of the next one. */
     WAY_EVERY = 8
 };
 
@@ -28,15 +28,19 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* Removes a correction term that was already added to x[0..n), and marks the term as refused. */
+/* Removes a correction term that was already added to x[0..n), restores its velocity there, and
+ * marks the term as refused. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
-    if (t->velocity == NULL)
-        vec_add_diff(x, -t->coefficient, t->b, t->a, n);
-    else
-        vec_axpy(x, -1, t->velocity, n);
-    t->coefficient = 0;
     t->refused = true;
+    if (t->velocity == NULL) {
+        vec_add_diff(x, -t->coefficient, t->b, t->a, n);
+        return;
+    }
+    vec_axpy(x, -1, t->velocity, n);
+    vec_add_diff(t->velocity, -t->coefficient, t->b, t->a, n);
+    for (size_t i = 0; i < n && t->momentum > 0; i++)
+        t->velocity[i] /= t->momentum;
 }
 
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
@@ -147,18 +151,23 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
     return step;
 }
 
-/* Builds the correction term of one task's edge. gamma is `step` if that is greater than 0, else
- * the adaptive gamma. */
-static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
+/* Returns the squared limit of the outlier filter for one task, or 0 for no limit. Before the first
+ * round of the run, only neighbours have moved x, so |x - x0| does not show how far training moves
+ * a model. The outlier filter compares distances with |x - x0|, and therefore sets no limit in that
+ * round. */
+static double limit2_of(const struct mixing *m, const struct mixing_task *t)
 {
     const struct outlier_filter *trust = &t->edge->trust;
     struct outlier_filter_view v = {.x2 = (double)t->ours.head.x2,
                                     .way2 = m->way2,
                                     .others2 = trust->warned ? others2(m, t) : 0};
-    /* Before the first round of the run, only neighbours have moved x, so |x - x0| does not show
-     * how far training moves a model. The outlier filter compares distances with |x - x0| and
-     * therefore sets no limit in that round. */
-    bool has_trained = m->announced.run_round > 0;
+    return m->announced.run_round > 0 ? outlier_filter_limit2(trust, &v) : 0;
+}
+
+/* Builds the correction term of one task's edge. gamma is `step` if that is greater than 0, else
+ * the adaptive gamma. */
+static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
+{
     struct gamma_exchange x = exchange_of(m, t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
     double gamma = step > 0 ? own_step(&t->edge->gamma, &x, step) : gamma_next(&t->edge->gamma, &x);
@@ -168,7 +177,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .velocity = t->edge->velocity,
                                .momentum = t->momentum * (float)share,
                                .w = t->w,
-                               .limit2 = has_trained ? outlier_filter_limit2(trust, &v) : 0,
+                               .limit2 = limit2_of(m, t),
                                .ruled = !(step > 0),
                                .task = t};
 }
@@ -189,6 +198,27 @@ static uint32_t still_lie(const struct mixing *m)
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;
 }
 
+/* Measures |x - x0| again if an exchange was refused, and applies each refused exchange that is
+ * within the new limit. The last measurement may be several mixings old, or older than the model,
+ * if this peer has fetched its model from a neighbour. */
+static void reconsider(struct mixing *m, size_t n)
+{
+    size_t n_refused = 0;
+    for (size_t i = 0; i < n; i++)
+        n_refused += m->term[i].refused;
+    if (n_refused == 0 || m->tolerate > 0)
+        return;
+    m->way2 = vec_dist2(m->x, m->x0, m->dim);
+    for (struct correction *t = m->term; t < m->term + n; t++) {
+        if (!t->refused)
+            continue;
+        t->limit2 = limit2_of(m, t->task);
+        t->refused = false;
+        t->d2 = 0;
+        correction_pass(m->x, m->dim, t, 1);
+    }
+}
+
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t),
                     double (*step)(const struct mixing *m, const struct mixing_task *t))
 {
@@ -203,6 +233,7 @@ void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task 
                    &(struct clip_rule){still_lie(m), m->settling ? CLIP_LAST : CLIP_TRAINING,
                                        most_pull2(m)});
     correction_pass(m->x, m->dim, m->term, n);
+    reconsider(m, n);
     m->local2 = n > 0 ? 0 : m->local2;
     for (size_t i = 0; i < n; i++) {
         look_at(m, n, &m->term[i]);

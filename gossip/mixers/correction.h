@@ -24,7 +24,7 @@ struct mixing_task;
 struct correction
 {
     const float *a, *b;
-    /* Factor gamma w. --byzantine reduces it (clip.h); 0: the term is refused. */
+    /* Factor gamma w. --byzantine reduces it (clip.h). */
     float coefficient;
     /* Momentum state of the edge, dim floats. NULL: the term has never had momentum. */
     float *velocity;
@@ -46,9 +46,8 @@ struct correction
 
 /* Adds n terms to x (dim floats), in order, in one pass over x. Without velocity: x += coefficient
  * (b - a). With velocity v: v = momentum v + coefficient (b - a), then x += v. Each term has a
- * limit for the length of b - a. A term that exceeds its limit in the middle of the pass is subtracted
- * again. The part added so far is within the limit, so only rounding errors remain. The caller
- * clears v then. */
+ * limit for the length of b - a. A term that exceeds its limit in the middle of the pass is removed
+ * from x and v again. The part added so far is within the limit, so only rounding errors remain. */
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
 
 /* Returns the upper bound of an adaptive gamma in a task's exchange, the same at both ends. 1,

@@ -380,6 +380,54 @@ static void test_divergence(void **state)
     diverge(0x1p63f, 300);
 }
 
+/* ---- the outlier filter ---- */
+
+/* Models are x0 + 1 in rounds 1 to 3, and do not move afterwards, except in round 4, when the model
+ * of peer 1 moves by `jump` in all DIM coordinates. */
+static float jump;
+
+static void local_jump(struct world *w, uint32_t i, float *x)
+{
+    uint64_t round = w->peer[i].round;
+    for (size_t k = 0; k < DIM; k++)
+        if (round <= 3)
+            x[k] = w->peer[i].c.x0[k] + 1 + 1e-4f * (float)i;
+        else if (round == 4 && i == 1)
+            x[k] += jump;
+}
+
+/* Returns whether peer 0 refuses the exchange with the jump. Peer 0 measured |x - x0| in its first
+ * mixing, when its model was next to x0, and would measure it again only three mixings later. */
+static bool refuses_jump(float by, uint32_t tolerate)
+{
+    struct world w;
+    jump = by;
+    world_init(&w, 2, "none", 0.3, 1e-4f);
+    w.local = local_jump;
+    w.peer[0].c.tolerate = tolerate;
+    beats(&w, 4);
+    assert_false(w.peer[0].c.task[0].distrusted);
+    assert_true(w.peer[0].c.way2 < 1e-3);
+    beat(&w);
+    bool refused = w.peer[0].c.task[0].distrusted;
+    if (!refused) {
+        assert_true(fabs((double)w.peer[0].c.x[0] - (double)w.peer[0].c.x0[0] - 1) > 0.1);
+        check_mean(&w, 1e-3);
+    }
+    world_close(&w);
+    return refused;
+}
+
+/* The limit of the outlier filter is twice the distance |x - x0|, which is 1 per coordinate here.
+ * |x - x0| is measured again before an exchange is refused, but not with --byzantine. */
+static void test_measures_before_refusing(void **state)
+{
+    (void)state;
+    assert_false(refuses_jump(1.5f, 0));
+    assert_true(refuses_jump(2.5f, 0));
+    assert_true(refuses_jump(1.5f, 1));
+}
+
 /* ---- the fused pass ---- */
 
 static void test_mix_terms(void **state)
@@ -435,6 +483,29 @@ static void test_mix_terms(void **state)
         }
 }
 
+/* A term whose length exceeds its limit in a later block changes neither x nor its velocity. */
+static void test_mix_restores(void **state)
+{
+    enum { N = 5000 };
+    static float x[N], a[N], b[N], v[N], x_before[N], v_before[N];
+    struct rng rng = rng_stream(rng_key(1, RNG_TEST, 5, 4));
+    (void)state;
+    for (size_t k = 0; k < N; k++) {
+        a[k] = (float)rng_normal(&rng);
+        b[k] = (float)rng_normal(&rng);
+        x[k] = x_before[k] = (float)rng_normal(&rng);
+        v[k] = v_before[k] = (float)rng_normal(&rng);
+    }
+    struct correction t = {
+        .a = a, .b = b, .coefficient = 0.3f, .velocity = v, .momentum = 0.75f, .limit2 = N};
+    correction_pass(x, N, &t, 1);
+    assert_true(t.refused);
+    for (size_t k = 0; k < N; k++) {
+        assert_true(fabsf(x[k] - x_before[k]) <= 1e-5f);
+        assert_true(fabsf(v[k] - v_before[k]) <= 1e-5f);
+    }
+}
+
 /* An invalid codec specification is refused, and no memory leaks (LeakSanitizer checks that). */
 static void test_bad_spec(void **state)
 {
@@ -480,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packets),
         cmocka_unit_test(test_mix_terms),
+        cmocka_unit_test(test_mix_restores),
         cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_every_edge_alone),
         cmocka_unit_test(test_one_replica_two_deltas),
@@ -491,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_runaway),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_measures_before_refusing),
         cmocka_unit_test(test_bad_spec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,7 +190,7 @@ static void one_enormous_float_changes_nothing(void **state)
         if (tolerate > 0)
             clip_terms(p.term, 5, DIM, &(struct clip_rule){1, CLIP_TRAINING, (double)INFINITY});
         correction_pass(p.x, DIM, p.term, 5);
-        assert_true(p.term[2].refused && p.term[2].coefficient == 0);
+        assert_true(p.term[2].refused);
         compare_pass(&p, 1e-3);
     }
 }
