@@ -749,6 +749,7 @@ void edges_call(struct edges *es)
 
 static void update(struct edges *es, struct neighbour *b)
 {
+    edges_shut_barred(es, b);
     const struct link *l = session_for(es, b);
     if (l == NULL)
         return;
@@ -773,6 +774,7 @@ void edges_update(struct edges *es)
     for (size_t i = 0; i < es->n && !es->env->over; i++) {
         struct neighbour *b = es->at[i];
         update(es, b);
+        assert(b->edge.state != EDGE_OPEN || !edges_bars(es, b));
         if (b->edge.state == EDGE_OPEN || b->edge.state == EDGE_DONE)
             b->open_us = es->env->now_us;
         neighbour_check(b);

@@ -17,6 +17,8 @@
  *   - OPEN to ASKING: the replicas differ. The epoch is set to 0, and EDGE is sent.
  *   - OPEN to PAUSED: the neighbour is distrusted. The epoch is set to 0, EDGE_CLOSE is sent, and
  *     EDGE only after a while (edges_trust.c).
+ *   - OPEN or ASKING to PAUSED: the consensus phase begins, and the edge was suspect. EDGE_CLOSE is
+ *     sent.
  *   - Any state to DONE: the neighbour's model is final (edges_finish()).
  *
  * An edge exists while the topology, which is computed from the current members, contains it. An

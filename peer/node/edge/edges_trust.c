@@ -11,7 +11,8 @@
  *     exchange of its new epoch has a larger limit.
  *   - Refused in the consensus phase, and refused before: the edge stays closed.
  *   - Suspect, because the neighbour pulls this peer and does not come closer: the edge stays
- *     closed. Further training would not correct this.
+ *     closed, or is closed again if it has opened during training. Further training would not
+ *     correct this.
  *
  * After 32 exchanges (WELL) in a new epoch, an edge counts as not refused before.
  */
@@ -84,6 +85,25 @@ static void tell(const struct edges *es, const struct neighbour *b, bool ahead, 
              (double)us * 1e-6);
 }
 
+/* Closes the edge to b. EDGE_CLOSE tells the neighbour not to wait for this peer. */
+static void shut(struct edges *es, struct neighbour *b)
+{
+    uint8_t out[16];
+    edges_pause(es, b, true, "its data are implausible");
+    b->must_ask = true;
+    if (b->link != NULL)
+        sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
+}
+
+void edges_shut_barred(struct edges *es, struct neighbour *b)
+{
+    bool in_use = b->edge.state == EDGE_OPEN || b->edge.state == EDGE_ASKING;
+    if (!in_use || !edges_bars(es, b))
+        return;
+    MARK("edges_trust: an open edge is closed for the consensus phase");
+    shut(es, b);
+}
+
 /* Closes the edge to b for a time that doubles each time, up to 23 hours. `ahead`: result of
  * is_ahead(). */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
@@ -91,7 +111,6 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     int64_t first_us = b->edge.suspect ? EDGE_SUSPECT_US : EDGE_REFUSED_US;
     int64_t us = b->n_barred < 18 ? first_us << b->n_barred : EDGE_CLOSED_MAX_US;
     us = us < EDGE_CLOSED_MAX_US ? us : EDGE_CLOSED_MAX_US;
-    uint8_t out[16];
     assert(us > 0 && b->edge.n_distrusted > 0);
     MARK_IF(ahead, "edges_trust: a neighbour is ahead");
     MARK_IF(b->edge.suspect, "edges_trust: a neighbour is suspect");
@@ -104,10 +123,7 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     b->barred_us = es->env->now_us + us;
     b->edge.epoch = b->edge.n_distrusted = 0;
     b->edge.suspect = false;
-    edges_pause(es, b, true, "its data are implausible");
-    b->must_ask = true;
-    if (b->link != NULL) /* EDGE_CLOSE tells the neighbour not to wait for this peer. */
-        sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
+    shut(es, b);
     tell(es, b, ahead, us);
 }
 
