@@ -141,13 +141,20 @@ static double mean_norm2(double xi2, double q, double sketched2)
     return 2 * xi2 <= q ? q - xi2 : sketched2;
 }
 
-/* Returns a distance divided by |mean|, the norm of the mean model. distance2: the squared
- * consensus distance, or the squared distance of this peer's model from the mean, which then stands
- * for the squared consensus distance. q, sketched2: see mean_norm2(). The result is 0 for distance
- * 0, and NaN if the distance or |mean|^2 is not known. */
-static double ratio(double distance2, double q, double sketched2)
+/* Returns an estimate of |mean|^2 at the start of a window that has just ended. The squared
+ * consensus distance of that time is known one window later. own2: squared distance of this peer's
+ * model from the mean, which may be much smaller than the squared consensus distance. xi: the
+ * newest known consensus distance, or NaN. If own2 and xi^2 are at most q / 8, the error of q - own2
+ * is at most q / 8, too. Otherwise the estimate is the squared norm of the mean sketch. */
+static double recent_mean_norm2(double own2, double xi, double q, double sketched2)
 {
-    double mean2 = mean_norm2(distance2, q, sketched2);
+    return 8 * fmax(own2, xi * xi) <= q ? q - own2 : sketched2;
+}
+
+/* Returns a distance divided by |mean|, the norm of the mean model. The result is 0 for distance 0,
+ * and NaN if the squared distance distance2 or |mean|^2 (mean2) is not known. */
+static double ratio(double distance2, double mean2)
+{
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
@@ -169,12 +176,13 @@ static void end_window(struct sketch *k, uint32_t n)
         double xi2 = k->at.u > 0 ? k->at.u : 0;
         xi2 = is_none(xi2, k->v, n) ? (double)NAN : xi2;
         f->xi = sqrt(xi2);
-        f->relative = ratio(xi2, k->q_done, k->mean2_done);
+        f->relative = ratio(xi2, mean_norm2(xi2, k->q_done, k->mean2_done));
         f->round = k->round_done;
     }
     k->v = vec_dist2(k->s, k->at.m, SKETCH_K);
     f->own = sqrt(k->v);
-    f->own_relative = ratio(k->v, k->at.q, vec_norm2(k->at.m, SKETCH_K));
+    f->own_relative =
+        ratio(k->v, recent_mean_norm2(k->v, f->xi, k->at.q, vec_norm2(k->at.m, SKETCH_K)));
     f->own_round = k->round;
     f->own_local2 = k->local2;
     f->own_begun = ++f->own_window;
@@ -449,7 +457,7 @@ static void take_survey(struct sketch *k)
     k->surveyed = s->index;
     if (s->sharp) {
         f->xi = sqrt(xi2);
-        f->relative = ratio(xi2, q, sketched2);
+        f->relative = ratio(xi2, mean_norm2(xi2, q, sketched2));
         f->round = s->round;
     }
     f->own = own;

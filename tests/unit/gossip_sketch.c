@@ -145,8 +145,10 @@ static void test_lock_step(void **state)
 
 /* Checks |mean|, the norm of the mean model by which distances are divided. Every coordinate of a
  * model is a random number plus `offset`. With a small offset the consensus distance is up to three
- * times |mean|, and |mean|^2 must not be computed as the small difference of two large numbers. */
-static void norm_of_mean(bool lock_step, double offset, uint64_t key, double tolerance)
+ * times |mean|, and |mean|^2 must not be computed as the small difference of two large numbers.
+ * far: factor by which the model of peer 0 is longer. With a large factor, the distance of the
+ * other peers' models from the mean is much smaller than the consensus distance. */
+static void norm_of_mean(bool lock_step, double offset, float far, uint64_t key, double tolerance)
 {
     struct cluster c;
     double relative;
@@ -154,7 +156,7 @@ static void norm_of_mean(bool lock_step, double offset, uint64_t key, double tol
     for (uint32_t i = 0; i < N; i++) {
         c.k[i].key = key;
         for (size_t d = 0; d < DIM; d++)
-            c.x[i][d] = c.x[i][d] - 3 + (float)offset;
+            c.x[i][d] = (c.x[i][d] - 3 + (float)offset) * (i == 0 ? far : 1);
     }
     for (int t = 0; t < 60; t++)
         beat(&c);
@@ -174,8 +176,9 @@ static void test_norm_of_mean(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
-        norm_of_mean(i % 2, 0.1 * (i / 2), (uint64_t)i, 0.15);
-        norm_of_mean(i % 2, 3, (uint64_t)i, 0.02);
+        norm_of_mean(i % 2, 0.1 * (i / 2), 1, (uint64_t)i, 0.15);
+        norm_of_mean(i % 2, 3, 1, (uint64_t)i, 0.02);
+        norm_of_mean(i % 2, 3, 20, (uint64_t)i, 0.15);
     }
 }
 
