@@ -157,6 +157,21 @@ bool edges_stale(struct edges *es, double most2)
     return any;
 }
 
+double edges_distance2(const struct edges *es)
+{
+    double sum = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = es->at[i];
+        bool measured = b->edge.gamma.d2 > 0, open = b->edge.state == EDGE_OPEN;
+        if (b->edge.state == EDGE_DONE || edges_bars(es, b) || (!measured && !open))
+            continue;
+        if (!measured)
+            return (double)INFINITY;
+        sum += b->edge.gamma.d2;
+    }
+    return sum > 0 ? sum : (double)INFINITY;
+}
+
 size_t edges_count_open(const struct edges *es)
 {
     size_t open = 0;

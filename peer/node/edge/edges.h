@@ -310,6 +310,11 @@ bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
+/* Returns the sum of |b - a|^2, the squared distance of the two replicas in the last exchange, over
+ * the edges of this peer. Edges that are DONE, closed for distrust, or closed without an exchange in
+ * their epoch do not count. INFINITY: an open edge has had no exchange in its epoch, or the sum is
+ * 0. */
+double edges_distance2(const struct edges *es);
 /* edges_count() returns the number of all edges, edges_count_open() the number of open edges. */
 size_t edges_count(const struct edges *es);
 size_t edges_count_open(const struct edges *es);

@@ -353,15 +353,6 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Returns the sum of the squared distances to the neighbours' models. INFINITY: not measured. With
- * mixers that exchange no deltas in training, the first measurement is in the second round of the
- * consensus phase. */
-static double neighbours_distance2(const struct phases *ph)
-{
-    double local2 = ph->workshop->mixing.local2;
-    return local2 > 0 ? local2 : (double)INFINITY;
-}
-
 /* Records that the consensus phase has made progress. Stores the current values, with which later
  * values are compared. */
 static void better(struct phases *ph)
@@ -369,7 +360,7 @@ static void better(struct phases *ph)
     ph->better_us = ph->env->now_us;
     ph->best_window = run_context_window(ph->workshop);
     ph->best = fmin(ph->best, phases_own_distance(ph));
-    ph->best_local2 = fmin(ph->best_local2, neighbours_distance2(ph));
+    ph->best_local2 = fmin(ph->best_local2, edges_distance2(ph->edges));
     ph->best_settled = ph->settled;
     ph->best_view = edges_status(ph->edges).view;
     ph->best_rounds = ph->settle_rounds;
@@ -398,7 +389,7 @@ static void begin_anew(struct phases *ph)
 static void look_for_progress(struct phases *ph)
 {
     const struct edges_status es = edges_status(ph->edges);
-    double distance = phases_own_distance(ph), local2 = neighbours_distance2(ph);
+    double distance = phases_own_distance(ph), local2 = edges_distance2(ph->edges);
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
     closer |= ph->settle_rounds <= ph->mix_until && ph->settle_rounds > ph->best_rounds;
     if (es.view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
