@@ -141,14 +141,14 @@ static double mean_norm2(double xi2, double q, double sketched2)
     return 2 * xi2 <= q ? q - xi2 : sketched2;
 }
 
-/* Returns an estimate of |mean|^2 at the start of a window that has just ended. The squared
- * consensus distance of that time is known one window later. own2: squared distance of this peer's
- * model from the mean, which may be much smaller than the squared consensus distance. xi: the
- * newest known consensus distance, or NaN. If own2 and xi^2 are at most q / 8, the error of q - own2
- * is at most q / 8, too. Otherwise the estimate is the squared norm of the mean sketch. */
+/* Returns an estimate of |mean|^2 at the start of a window that has just ended. |mean|^2 is q minus
+ * the squared consensus distance, which for this window is known only one window later. own2, the
+ * squared distance of this peer's model from the mean, takes its place if own2 and the square of xi,
+ * the newest known consensus distance, are small compared with q. Otherwise, or if xi is NaN, the
+ * estimate is the squared norm of the mean sketch. */
 static double recent_mean_norm2(double own2, double xi, double q, double sketched2)
 {
-    return 8 * fmax(own2, xi * xi) <= q ? q - own2 : sketched2;
+    return 4 * (own2 + xi * xi) <= q ? q - own2 : sketched2;
 }
 
 /* Returns a distance divided by |mean|, the norm of the mean model. The result is 0 for distance 0,

@@ -157,19 +157,24 @@ bool edges_stale(struct edges *es, double most2)
     return any;
 }
 
-double edges_distance2(const struct edges *es)
+bool edges_came_closer(struct edges *es, double factor)
 {
-    double sum = 0;
+    bool any = false;
     for (size_t i = 0; i < es->n; i++) {
-        const struct neighbour *b = es->at[i];
-        bool measured = b->edge.gamma.d2 > 0, open = b->edge.state == EDGE_OPEN;
-        if (b->edge.state == EDGE_DONE || edges_bars(es, b) || (!measured && !open))
+        struct neighbour *b = es->at[i];
+        double d2 = b->edge.gamma.d2;
+        if (d2 <= 0 || (b->least2 > 0 && d2 >= factor * b->least2))
             continue;
-        if (!measured)
-            return (double)INFINITY;
-        sum += b->edge.gamma.d2;
+        b->least2 = d2;
+        any = true;
     }
-    return sum > 0 ? sum : (double)INFINITY;
+    return any;
+}
+
+void edges_forget_distances(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->least2 = 0;
 }
 
 size_t edges_count_open(const struct edges *es)
@@ -764,7 +769,6 @@ void edges_call(struct edges *es)
 
 static void update(struct edges *es, struct neighbour *b)
 {
-    edges_shut_barred(es, b);
     const struct link *l = session_for(es, b);
     if (l == NULL)
         return;
@@ -789,7 +793,6 @@ void edges_update(struct edges *es)
     for (size_t i = 0; i < es->n && !es->env->over; i++) {
         struct neighbour *b = es->at[i];
         update(es, b);
-        assert(b->edge.state != EDGE_OPEN || !edges_bars(es, b));
         if (b->edge.state == EDGE_OPEN || b->edge.state == EDGE_DONE)
             b->open_us = es->env->now_us;
         neighbour_check(b);
@@ -801,7 +804,10 @@ void edges_update(struct edges *es)
 
 void edges_join(struct edges *es, size_t i, const struct mixing_moment *now)
 {
-    mixing_join(&es->workshop->mixing, &es->at[i]->edge, now);
+    struct neighbour *b = es->at[i];
+    assert(!edges_bars(es, b) || b->edge.state == EDGE_DONE
+           || (b->edge.state != EDGE_OPEN && !edge_ready(&b->edge)));
+    mixing_join(&es->workshop->mixing, &b->edge, now);
 }
 
 struct sketch_pair *edges_sketch(struct edges *es, size_t i)

@@ -17,8 +17,8 @@
  *   - OPEN to ASKING: the replicas differ. The epoch is set to 0, and EDGE is sent.
  *   - OPEN to PAUSED: the neighbour is distrusted. The epoch is set to 0, EDGE_CLOSE is sent, and
  *     EDGE only after a while (edges_trust.c).
- *   - OPEN or ASKING to PAUSED: the consensus phase begins, and the edge was suspect. EDGE_CLOSE is
- *     sent.
+ *   - OPEN or ASKING to PAUSED: the consensus phase begins, and the edge was suspect in training.
+ *     The epoch is set to 0, and EDGE_CLOSE is sent.
  *   - Any state to DONE: the neighbour's model is final (edges_finish()).
  *
  * An edge exists while the topology, which is computed from the current members, contains it. An
@@ -128,6 +128,7 @@ struct neighbour
     /* True: the edge stays closed in the consensus phase. Cleared if the distrust ends before that
      * phase. */
     bool for_good;
+    double least2; /* Value recorded by edges_came_closer(). 0: none. */
     /* Number of runaways of the edge that were reported to the user. In a runaway the distance
      * between the two replicas grows without bound (gossip/exchange/gamma.h). */
     uint32_t n_runaways;
@@ -261,6 +262,10 @@ void edges_reset_mismatched(struct edges *es);
  * distrust of neighbours that have behaved well since (edges_trust.c). skipped: number of rounds
  * that this peer has skipped so far. */
 void edges_judge(struct edges *es, uint64_t skipped);
+/* Closes each edge that is still in use although edges_bars() is true: an edge that was suspect in
+ * training may be open when the consensus phase begins, and stays closed from then on. A pending
+ * exchange is discarded. No job may be running. */
+void edges_shut_barred(struct edges *es);
 /* Returns whether the edge to b is kept closed now because b was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Returns whether the edge to b is not open, and b counts as Byzantine: the edge is closed for
@@ -310,11 +315,12 @@ bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-/* Returns the sum of |b - a|^2, the squared distance of the two replicas in the last exchange, over
- * the edges of this peer. Edges that are DONE, closed for distrust, or closed without an exchange in
- * their epoch do not count. INFINITY: an open edge has had no exchange in its epoch, or the sum is
- * 0. */
-double edges_distance2(const struct edges *es);
+/* Returns whether an edge has come closer: |b - a|^2, the squared distance of the two replicas in
+ * its last exchange, is below `factor` times the value recorded for the edge, or no value is
+ * recorded yet. Records the value of each such edge. */
+bool edges_came_closer(struct edges *es, double factor);
+/* Forgets the values that edges_came_closer() has recorded. */
+void edges_forget_distances(struct edges *es);
 /* edges_count() returns the number of all edges, edges_count_open() the number of open edges. */
 size_t edges_count(const struct edges *es);
 size_t edges_count_open(const struct edges *es);

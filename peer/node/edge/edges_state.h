@@ -98,9 +98,6 @@ void edges_pause(struct edges *es, struct neighbour *b, bool link_lost, const ch
 /* Sends neighbour b a BEAT with the values that edges_say_beat() last stored. The edge must be
  * open. Equal BEATs are repeated with decreasing frequency. */
 void edges_say_word(struct edges *es, struct neighbour *b);
-/* Closes the edge to b if it is open although edges_bars() is true. An edge that was suspect in
- * training can be open when the consensus phase begins, and stays closed from then on. */
-void edges_shut_barred(struct edges *es, struct neighbour *b);
 /* Sets `aside` of each neighbour to whether (1) the consensus phase has begun, (2) only the
  * topology of training contains the edge, and (3) edges_gave_up() is false. n_vertices: number of
  * vertices of the current graph. */

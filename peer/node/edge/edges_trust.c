@@ -14,7 +14,8 @@
  *     closed, or is closed again if it has opened during training. Further training would not
  *     correct this.
  *
- * After 32 exchanges (WELL) in a new epoch, an edge counts as not refused before.
+ * After 32 exchanges (WELL) in a new epoch, an edge counts as neither refused nor suspect before. The
+ * time for which it would be closed again still doubles.
  */
 #include "peer/node/edge/edges_state.h"
 
@@ -85,23 +86,30 @@ static void tell(const struct edges *es, const struct neighbour *b, bool ahead, 
              (double)us * 1e-6);
 }
 
-/* Closes the edge to b. EDGE_CLOSE tells the neighbour not to wait for this peer. */
+/* Closes the edge to b, and discards a pending exchange. EDGE_CLOSE tells the neighbour not to wait
+ * for this peer. */
 static void shut(struct edges *es, struct neighbour *b)
 {
     uint8_t out[16];
+    b->edge.epoch = b->edge.n_distrusted = 0;
+    b->edge.suspect = false;
     edges_pause(es, b, true, "its data are implausible");
     b->must_ask = true;
     if (b->link != NULL)
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
 }
 
-void edges_shut_barred(struct edges *es, struct neighbour *b)
+void edges_shut_barred(struct edges *es)
 {
-    bool in_use = b->edge.state == EDGE_OPEN || b->edge.state == EDGE_ASKING;
-    if (!in_use || !edges_bars(es, b))
-        return;
-    MARK("edges_trust: an open edge is closed for the consensus phase");
-    shut(es, b);
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        bool in_use = b->edge.state == EDGE_OPEN || b->edge.state == EDGE_ASKING;
+        bool has_epoch = b->edge.epoch != 0 && b->edge.state != EDGE_DONE;
+        if (!(in_use || has_epoch) || !edges_bars(es, b))
+            continue;
+        MARK("edges_trust: an open edge is closed for the consensus phase");
+        shut(es, b);
+    }
 }
 
 /* Closes the edge to b for a time that doubles each time, up to 23 hours. `ahead`: result of
@@ -121,8 +129,6 @@ static void bar(struct edges *es, struct neighbour *b, bool ahead)
     b->distrusted = true;
     es->n_distrusted += !ahead;
     b->barred_us = es->env->now_us + us;
-    b->edge.epoch = b->edge.n_distrusted = 0;
-    b->edge.suspect = false;
     shut(es, b);
     tell(es, b, ahead, us);
 }

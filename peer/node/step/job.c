@@ -268,6 +268,7 @@ void job_start(struct job *j)
         no_memory(j);
         return;
     }
+    edges_shut_barred(j->edges);
     averaging_pass_plan(j->edges, phases_beat(ph));
     for (size_t i = 0; i < edges_count(j->edges); i++) {
         const struct neighbour *b = edges_at(j->edges, i);

@@ -17,7 +17,8 @@
  * because estimates of the distance have an error. */
 static const double final_margin = 0.8;
 
-/* A distance counts as progress if it is below this factor times the least distance so far. */
+/* A distance counts as progress if it is below this factor times its value at earlier progress. For
+ * the distances of edges, the factor applies to the square. */
 static const double better_factor = 0.9;
 
 enum {
@@ -353,14 +354,13 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Records that the consensus phase has made progress. Stores the current values, with which later
- * values are compared. */
+/* Records that the consensus phase has made progress. Stores the values with which later values are
+ * compared. */
 static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
     ph->best_window = run_context_window(ph->workshop);
     ph->best = fmin(ph->best, phases_own_distance(ph));
-    ph->best_local2 = fmin(ph->best_local2, edges_distance2(ph->edges));
     ph->best_settled = ph->settled;
     ph->best_view = edges_status(ph->edges).view;
     ph->best_rounds = ph->settle_rounds;
@@ -370,27 +370,30 @@ static void better(struct phases *ph)
  * members have changed, or because training still changed the models. */
 static void begin_anew(struct phases *ph)
 {
-    ph->best = ph->best_local2 = (double)INFINITY;
+    ph->best = (double)INFINITY;
+    edges_forget_distances(ph->edges);
+    (void)edges_came_closer(ph->edges, better_factor);
     better(ph);
 }
 
 /* Detects progress in the consensus phase. One of these signs is enough:
  *
- *   - the distance to the mean, or the distance to the neighbours, fell below better_factor times
- *     the least value so far
+ *   - the distance to the mean fell below better_factor times its least value at earlier progress
+ *   - an edge came closer (edges_came_closer()). Each edge counts alone, because a job may exchange
+ *     with some of the neighbours only, and the distance of a hung neighbour does not change
  *   - the number of hops around this peer within which all peers are near the mean increased
  *   - the graph changed
  *   - a member still trains, because this peer may be waiting for it through other peers
- *   - after an aborted attempt of the finish protocol: a round was done in which the distance does
- *     not count (mix_until)
+ *   - a round was done before mix_until: after an aborted attempt of the finish protocol, this peer
+ *     mixes until then whatever its distance is
  *
  * A value that only varies is no progress, because the noise of a Byzantine member must not delay
  * the end. */
 static void look_for_progress(struct phases *ph)
 {
     const struct edges_status es = edges_status(ph->edges);
-    double distance = phases_own_distance(ph), local2 = edges_distance2(ph->edges);
-    bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
+    bool closer = phases_own_distance(ph) < better_factor * ph->best;
+    closer |= edges_came_closer(ph->edges, better_factor);
     closer |= ph->settle_rounds <= ph->mix_until && ph->settle_rounds > ph->best_rounds;
     if (es.view != ph->best_view || member_counts_some(ph->env, RECORD_RUNNING))
         begin_anew(ph);

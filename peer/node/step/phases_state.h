@@ -122,9 +122,6 @@ struct phases
     bool trained; /* True: at the last update, all live members had finished training. */
     /* Least known distance from the mean at any progress since begin_anew(). Relative to |mean|. */
     double best;
-    /* Least sum of the squared distances of the edges (edges_distance2()), at any progress since
-     * begin_anew(). */
-    double best_local2;
     /* Copies made at the last progress of the consensus phase. best_settled: `settled`. best_view:
      * hash of the members for which the edges were chosen. best_window: number of drift windows
      * that had given a result. best_rounds: `settle_rounds`. */
