@@ -3,17 +3,18 @@
  *
  * The filter is always on and refuses exchanges that do not occur in honest training. There is one
  * exception: an exchange with an honest neighbour that has trained for many more rounds (see
- * below). An exchange moves x by a share of D = |b - a|. Let x0 be the initial model of the run. An
- * exchange is *refused*, and x stays unchanged, if both conditions hold:
+ * below). Let x be this peer's model, a this peer's replica, b the neighbour's replica,
+ * D = |b - a|, and x0 the initial model of the run. An exchange adds gamma w (b - a) to x
+ * (correction.h). An exchange is *refused*, and x stays unchanged, if both conditions hold:
  *
  *   D > OUTLIER_FILTER_TIMES max(largest D of the epoch so far, |x - a|)
  *   D > OUTLIER_FILTER_WAYS |x - x0|
  *
- * |x - a| is the difference that this peer's delta of the exchange had to transmit. In the first
- * exchange of an epoch, |x - a| is the whole distance of this peer's model from x0, and the
- * neighbour's model has moved about as far from x0. Honest models of one run are therefore never
- * much farther apart than |x - a|, even if one of them joins late, when all others are close
- * together.
+ * |x - a| is the difference that this peer's delta of the exchange had to transmit. At the start of
+ * an epoch, a is x0. In the first exchange, |x - a| is therefore the whole distance of this peer's
+ * model from x0, and an honest neighbour's model has moved about as far from x0. The two models are
+ * then not much farther apart than |x - a|, even if one peer joins late, when all other models are
+ * close together. In later exchanges, the largest D of the epoch is the measure.
  *
  * A neighbour can stay below these limits and still do harm. An edge is called *apart* if its D is
  * more than OUTLIER_FILTER_APART times the D of most other edges, and more than half of |x - x0|.
@@ -25,8 +26,7 @@
  *     current models. A Byzantine neighbour can use the larger factor to move this peer further.
  *     Only --byzantine limits how far.
  *   - The sum of gamma w since the edge became apart exceeds OUTLIER_FILTER_PULL. This peer has
- *     then moved towards the neighbour by more than the whole distance, and the neighbour is no
- *     closer.
+ *     then moved towards the neighbour by several times the distance, and the edge is still apart.
  *
  * If training itself diverges, all edges grow and no edge is apart. An edge that joins two halves
  * of a healed graph is apart, but its D shrinks.
@@ -37,13 +37,15 @@
  *
  * All limits depend on the distance |x - x0| of this peer's own model, so a peer whose model has
  * hardly moved cannot judge others. There is no limit in round 0 of the run (correction.c). The
- * distance |x - x0| grows with the number of rounds, at first with the square of this number. If
- * one of two honest models has trained for at most 5/4 as many rounds as the other, they are less
- * far apart than twice the shorter of their distances from x0. If the neighbour has trained for
- * more than 5/4 as many rounds as this peer, its exchange may be refused although it is honest.
- * This happens if this process was stopped, if it skipped rounds, or, without lock step, if it is
- * slow. A neighbour that was refused during training therefore gets another chance in the consensus
- * phase, when all models have trained for all rounds. The refused exchange has moved no model.
+ * distance |x - x0| grows with the number of rounds, at first with the square of this number. Take
+ * two honest models, one of which has trained for at most 5/4 as many rounds as the other. The
+ * longer of their two distances from x0 is then at most (5/4)^2, or about 1.6, times the shorter
+ * one. Unless the angle between their directions from x0 exceeds about 98 degrees, they are less
+ * than twice the shorter distance apart. If the neighbour has trained for more than 5/4 as many
+ * rounds as this peer, its exchange may be refused although it is honest. This happens if this
+ * process was stopped, if it skipped rounds, or, without lock step, if it is slow. A neighbour
+ * that was refused during training therefore gets another chance in the consensus phase, when all
+ * models have trained for all rounds. The refused exchange has not moved this peer's model.
  *
  * Each peer decides for itself which exchanges it accepts. The two ends of an edge need not agree.
  */
@@ -109,9 +111,10 @@ struct outlier_filter_view
      * be a few mixings old. Without --byzantine it is measured again before an exchange is
      * refused. */
     double way2;
-    /* Median of the squared replica distance D^2 = |b - a|^2 over this peer's other edges that
-     * commit an exchange in the same job, each in its previous exchange. 0 in two cases: there are
-     * no such edges, or this edge was never suspect and needs no median. */
+    /* Median over the other edges of this peer that commit an exchange in the same job. The value
+     * of an edge is D^2 = |b - a|^2 of its previous exchange, or 0 if it has had none in its epoch.
+     * The median is 0 if there are no such edges, and also if this edge was never suspect, because
+     * it then needs no median. */
     double others2;
 };
 

@@ -28,8 +28,8 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
         vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
 }
 
-/* Removes a correction term that was already added to x[0..n), restores its velocity there, and
- * marks the term as refused. */
+/* Removes a correction term that was already added to x[0..n), and marks the term as refused. Also
+ * restores the velocity there, unless the momentum is 0, so that the velocity is not used. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     t->refused = true;
@@ -91,8 +91,8 @@ static struct gamma_exchange exchange_of(const struct mixing *m, const struct mi
                                    .most = correction_most_gamma(m, t)};
 }
 
-/* Returns whether correction term t is much longer than most of the other n - 1 terms, which is a
- * sign of a Byzantine neighbour. */
+/* Returns whether correction term t is much longer than most of the other n - 1 terms, and longer
+ * than half of |x - x0|, which is a sign of a Byzantine neighbour. */
 static bool is_apart(const struct mixing *m, size_t n, const struct correction *t)
 {
     size_t near = 0;
@@ -111,7 +111,8 @@ static void measure(const struct mixing *m, const struct correction *t)
         (void)gamma_judge(g, vec_norm2(t->a, m->dim) + vec_norm2(t->b, m->dim));
 }
 
-/* Updates the outlier filter of the edge with the result of the exchange. */
+/* Updates the outlier filter of the edge with the result of the exchange, and sets `suspect` and
+ * `distrusted` of the task. */
 static void look_at(const struct mixing *m, size_t n, const struct correction *t)
 {
     struct outlier_filter *trust = &t->task->edge->trust;
@@ -151,10 +152,10 @@ static double own_step(struct gamma *g, const struct gamma_exchange *x, double s
     return step;
 }
 
-/* Returns the squared limit of the outlier filter for one task, or 0 for no limit. Before the first
- * round of the run, only neighbours have moved x, so |x - x0| does not show how far training moves
- * a model. The outlier filter compares distances with |x - x0|, and therefore sets no limit in that
- * round. */
+/* Returns the squared limit of the outlier filter for one task, or 0 for no limit. Until the first
+ * job with local steps (round 0 of the run), only neighbours have moved x, so |x - x0| does not
+ * show how far training moves a model. The filter compares distances with |x - x0|, so there is no
+ * limit in these jobs. */
 static double limit2_of(const struct mixing *m, const struct mixing_task *t)
 {
     const struct outlier_filter *trust = &t->edge->trust;
@@ -198,9 +199,9 @@ static uint32_t still_lie(const struct mixing *m)
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;
 }
 
-/* Measures |x - x0| again if an exchange was refused, and applies each refused exchange that is
- * within the new limit. The last measurement may be several mixings old, or older than the model,
- * if this peer has fetched its model from a neighbour. */
+/* Without --byzantine: measures |x - x0| again if an exchange was refused, and applies each refused
+ * exchange that is within the new limit. The last measurement may be several mixings old, or
+ * older than the model, if this peer has fetched its model from a neighbour. */
 static void reconsider(struct mixing *m, size_t n)
 {
     size_t n_refused = 0;

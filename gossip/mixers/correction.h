@@ -3,7 +3,8 @@
  * This is the step of CHOCO-SGD, and of all mixers in the consensus phase. On an edge, a is
  * the peer's own replica and b the neighbour's. Both ends hold bitwise equal replicas
  * and compute w and gamma from the same two deltas. The change is therefore equal and opposite
- * at the two ends, and the mean of the models is kept.
+ * at the two ends, and the mean of the models is kept, unless one end refuses the exchange or
+ * --byzantine reduces it at one end.
  *
  * In the consensus phase only the graph limits the convergence, so the step has momentum there
  * (heavy ball, or second-order diffusion: Muthukrishnan, Ghosh, Schultz 1998). The velocity
@@ -54,10 +55,10 @@ void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
  * unless m->semidefinite is set and the exchange belongs to training. */
 double correction_most_gamma(const struct mixing *m, const struct mixing_task *t);
 
-/* Corrects m->x by each committed task for which corrects() is true. Called in a mixer's mix(),
- * on the worker. step() returns a constant step size for a task; if it is NULL or returns 0, the
- * edge's adaptive gamma is used. Sets m->local2 to the sum of |b - a|^2 if any task was
- * corrected. */
+/* Corrects m->x by each committed task for which corrects() is true. Called in a mixer's mix(), on
+ * the worker. step() returns a constant step size for a task; if it is NULL or returns 0, the
+ * edge's adaptive gamma is used. If corrects() is true for any committed task, sets m->local2 to
+ * the sum of |b - a|^2 over the tasks that were not refused. */
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t),
                     double (*step)(const struct mixing *m, const struct mixing_task *t));
 

@@ -146,8 +146,8 @@ static void test_lock_step(void **state)
 /* Checks |mean|, the norm of the mean model by which distances are divided. Every coordinate of a
  * model is a random number plus `offset`. With a small offset the consensus distance is up to three
  * times |mean|, and |mean|^2 must not be computed as the small difference of two large numbers.
- * far: factor by which the model of peer 0 is longer. With a large factor, the distance of the
- * other peers' models from the mean is much smaller than the consensus distance. */
+ * far: factor by which the model of peer 0 is longer. With a large factor, the squared distance of
+ * the other peers' models from the mean is much smaller than the squared consensus distance. */
 static void norm_of_mean(bool lock_step, double offset, float far, uint64_t key, double tolerance)
 {
     struct cluster c;

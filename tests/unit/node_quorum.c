@@ -337,9 +337,9 @@ static void test_name_of_a_member_that_left(void **state)
     }
 }
 
-/* An initial member that knows fewer than --min-peers initial members counts the others as absent
- * voters. A member that joined later does not. If it knows no initial member, all members are
- * voters. */
+/* An initial member that knows fewer than --min-peers initial members counts the missing ones as
+ * absent voters. A member that joined later counts only the initial members that it knows. If it
+ * knows none, it counts all members as voters. */
 static void test_unknown_initial_members(void **state)
 {
     (void)state;

@@ -4,6 +4,7 @@
  * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by very small steps, so the models of early rounds
  * are near their start. The distance between a model after 2 rounds and a model after 100 rounds is
  * more than OUTLIER_FILTER_TIMES times the distance of the former from its start. */
+#include "peer/node/state.h"
 #include "sim_rig.h"
 #include "test_share.h"
 
@@ -15,9 +16,10 @@ struct scene
     const char *topology;
     enum run_policy policy;
     uint32_t tolerate;
-    uint64_t rounds;        /* Number of rounds. A round takes 1 ms. */
-    int64_t from_us[TIMES]; /* Times at which peer LATE stops, one for each run. */
-    int64_t for_us;         /* Time for which peer LATE is stopped, in microseconds. */
+    uint64_t rounds; /* Number of rounds. A round takes 1 ms. */
+    /* Times at which peer LATE stops, one for each run, in microseconds after its first round. */
+    int64_t from_us[TIMES];
+    int64_t for_us; /* Time for which peer LATE is stopped, in microseconds. */
 };
 
 static void run_until(struct rig *r, int64_t now_us)
@@ -29,6 +31,9 @@ static void run_until(struct rig *r, int64_t now_us)
 static void stand_still(struct rig *r, int64_t from_us, int64_t for_us)
 {
     rig_open(r);
+    while (rig_progress(r, LATE).round == 0)
+        assert_true(sim_step(r->world));
+    from_us += sim_now_us(r->world);
     run_until(r, from_us);
     sim_stop(r->world, LATE, true);
     run_until(r, from_us + for_us);
@@ -41,6 +46,16 @@ static void all_end_well_and_nobody_is_accused(const struct rig *r)
     rig_ended_well(r, 1e-3);
     for (uint32_t i = 0; i < r->config.n_peers; i++)
         assert_int_equal(rig_progress(r, i).distrusted, 0);
+}
+
+/* Returns how often peer LATE has closed an edge because its neighbour was far ahead. */
+static uint32_t n_closed_by_late(const struct rig *r)
+{
+    const struct edges *es = sim_node(r->world, LATE)->edges;
+    uint32_t n = 0;
+    for (size_t i = 0; i < edges_count(es); i++)
+        n += edges_at(es, i)->n_barred;
+    return n;
 }
 
 static void open_scene(struct rig *r, const struct scene *s)
@@ -73,6 +88,8 @@ static void who_was_behind_is_no_judge(void **state)
             open_scene(&r, &scenes[k]);
             stand_still(&r, scenes[k].from_us[i], scenes[k].for_us);
             all_end_well_and_nobody_is_accused(&r);
+            /* After the longest time of training, the peer can judge the models of the others. */
+            assert_true((n_closed_by_late(&r) > 0) == (i < TIMES - 1));
             rig_close(&r);
         }
 }

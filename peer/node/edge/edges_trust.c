@@ -14,8 +14,8 @@
  *     closed, or is closed again if it has opened during training. Further training would not
  *     correct this.
  *
- * After 32 exchanges (WELL) in a new epoch, an edge counts as neither refused nor suspect before. The
- * time for which it would be closed again still doubles.
+ * After 32 exchanges (WELL) in a new epoch, an edge counts as neither refused nor suspect before.
+ * The time for which it would be closed again still doubles.
  */
 #include "peer/node/edge/edges_state.h"
 

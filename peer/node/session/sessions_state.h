@@ -62,8 +62,8 @@ struct admit
 
 enum {
     CALLBACK_CALLS = 4, /* Maximum number of simultaneous test calls to members' addresses. */
-    /* Maximum number of warnings about failed test calls that name a member. After these warnings,
-     * one without a name is printed. */
+    /* Maximum number of warnings, each with the name of a member, about failed test calls. After
+     * these, one last warning without a name is printed. */
     CALLBACK_LINES = 8,
     /* Maximum number of remembered warnings. A remembered warning is not repeated. */
     CALLBACK_NAMES = 32
