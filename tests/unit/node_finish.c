@@ -715,6 +715,81 @@ static void open_apart(struct world *w, uint32_t n)
     }
 }
 
+/* The last message that a peer alone has sent, with a copy of its proposal. */
+static struct wire_finish sent;
+static uint8_t sent_proposal[WIRE_FINISH_PROPOSAL_MAX];
+
+static void record_sent(void *self, uint32_t link, const struct wire_finish *m)
+{
+    (void)self;
+    (void)link;
+    sent = *m;
+    memcpy(sent_proposal, m->proposal.p, m->proposal.n);
+    sent.proposal.p = sent_proposal;
+}
+
+static bool keep_nothing(void *self, const uint8_t *bytes, size_t n)
+{
+    (void)self;
+    (void)bytes;
+    return n > 0;
+}
+
+/* Sends peer f the answer of one peer that has accepted a proposal in the ballot with this
+ * number. */
+static void answer_accepted(struct finish *f, uint32_t link, const struct wire_ballot *asked,
+                            uint64_t number)
+{
+    struct finish_proposal p = {.distance = 1e-4, .mean_norm = 1, .origin.number = number, .n = 1};
+    struct wire_finish m = {.word = WIRE_FINISH_REPORT,
+                            .ballot = *asked,
+                            .promised = *asked,
+                            .accepted = {.number = number}};
+    uint8_t bytes[WIRE_FINISH_PROPOSAL_MAX];
+    p.member[0] = (struct finish_member){.key = 1, .status = FINISH_WITHIN};
+    m.proposal = (struct bytes){bytes, finish_encode(bytes, &p)};
+    assert_true(finish_receive(f, link, &m));
+}
+
+/* Two peers have accepted the proposals of different ballots. A peer that sums up their answers must
+ * pass on the proposal of the later ballot, which may have been decided. */
+static void test_latest_accepted_proposal_wins(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < 2; first++) {
+        struct world w;
+        open_world(&w, 1, 4);
+        struct finish_owner owner = {.self = &w.peer[3],
+                                     .links = peer_links,
+                                     .send = record_sent,
+                                     .members = peer_members,
+                                     .voters = peer_voters,
+                                     .quorum = peer_quorum,
+                                     .keep = keep_nothing};
+        fill_id(owner.id, 3);
+        struct finish *f = finish_open(&owner, (struct bytes){0});
+        assert_non_null(f);
+        for (uint32_t k = 0; k < 3; k++) {
+            w.link[3][k] = k + 1;
+            finish_link_up(f, k + 1);
+        }
+        struct finish_view v = {.now_us = 1, .mixes = true, .target = TARGET};
+        (void)finish_update(f, &v);
+        struct wire_finish ask = {.word = WIRE_FINISH_ASK, .ballot.number = 5};
+        fill_id(ask.ballot.id, 0);
+        assert_true(finish_receive(f, 1, &ask));
+        answer_accepted(f, 2, &ask.ballot, 1 + first);
+        answer_accepted(f, 3, &ask.ballot, 2 - first);
+        struct finish_proposal p;
+        assert_int_equal(sent.word, WIRE_FINISH_REPORT);
+        assert_int_equal(sent.accepted.number, 2);
+        assert_true(finish_decode(&p, sent.proposal));
+        assert_int_equal(p.origin.number, 2);
+        finish_close(f);
+        close_world(&w);
+    }
+}
+
 /* If the distance of the models exceeds the target, there must be no certificate. All peers must
  * abort the attempt, and the next attempt must decide about new models. */
 static void test_models_apart_abort_the_attempt(void **state)
@@ -1188,6 +1263,7 @@ int main(void)
         cmocka_unit_test(test_list_of_another_peer_makes_a_quorum),
         cmocka_unit_test(test_list_that_names_more_voters_applies),
         cmocka_unit_test(test_list_without_initial_members_does_not_apply),
+        cmocka_unit_test(test_latest_accepted_proposal_wins),
         cmocka_unit_test(test_models_apart_abort_the_attempt),
         cmocka_unit_test(test_absent_peer_learns_the_abort),
         cmocka_unit_test(test_attempts_are_limited),
