@@ -135,6 +135,32 @@ static void test_damaged_promise(void **state)
     rig_close(&r);
 }
 
+/* The stored promises of all peers but one are damaged, so there is no quorum for a certificate. All
+ * models are within the target. Without a certificate no peer may claim consensus. */
+static void damage_promises(void *self, uint32_t peer, struct node_config *c)
+{
+    damage_promise(self, peer > 0 ? 1 : 0, c);
+}
+
+static void test_no_success_without_certificate(void **state)
+{
+    struct rig r;
+    struct verdict_facts f;
+    (void)state;
+    rig_prepare(&r, 4, "complete");
+    r.config.configure = damage_promises;
+    r.config.run.quorum = 0.5;
+    rig_open(&r);
+    rig_end(&r);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct verdict o = ended(&r, i, &f);
+        assert_int_equal(o.kind, VERDICT_UNKNOWN);
+        assert_int_equal(o.exit_code, 3);
+        assert_non_null(strstr(o.text, "the members did not agree on a certificate"));
+    }
+    rig_close(&r);
+}
+
 /* All live peers must know which peers are dead, also if these were not their neighbours. */
 static void test_deaths(void **state)
 {
@@ -1037,6 +1063,7 @@ int main(void)
         cmocka_unit_test(test_final_models_apart_mix_on),
         cmocka_unit_test(test_one_attempt_without_faults),
         cmocka_unit_test(test_damaged_promise),
+        cmocka_unit_test(test_no_success_without_certificate),
         cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_death_during_the_consensus_phase),
         cmocka_unit_test(test_no_quorum),
