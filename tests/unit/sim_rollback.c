@@ -104,7 +104,7 @@ static void twice_is_the_end(void **state)
         p = rig_progress(&r, i);
         assert_true(p.rounds_done == ROUNDS && p.settle_rounds < 500);
         node_facts(sim_node(r.world, i), &f);
-        assert_true(f.n_among == PEERS - 1 && f.n_members == PEERS);
+        assert_true(f.n_among == PEERS - 1 && f.n_failed == 1 && f.n_members == PEERS);
     }
     rig_close(&r);
 }
