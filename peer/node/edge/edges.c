@@ -157,18 +157,32 @@ bool edges_stale(struct edges *es, double most2)
     return any;
 }
 
+/* Returns whether the distance of the edge to b counts for edges_came_closer(): it was measured,
+ * and can still change. */
+static bool is_compared(const struct edges *es, const struct neighbour *b)
+{
+    return b->edge.gamma.d2 > 0 && b->edge.state != EDGE_DONE && !edges_bars(es, b);
+}
+
 bool edges_came_closer(struct edges *es, double factor)
 {
-    bool any = false;
+    size_t n = 0, n_closer = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = es->at[i];
+        bool compared = is_compared(es, b);
+        n += compared;
+        n_closer += compared && (b->least2 <= 0 || b->edge.gamma.d2 < factor * b->least2);
+    }
+    size_t needed = es->workshop->run.tolerate > 0 ? n : 1;
+    if (n_closer == 0 || n_closer < needed)
+        return false;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
         double d2 = b->edge.gamma.d2;
-        if (d2 <= 0 || (b->least2 > 0 && d2 >= factor * b->least2))
-            continue;
-        b->least2 = d2;
-        any = true;
+        if (is_compared(es, b) && (b->least2 <= 0 || d2 < factor * b->least2))
+            b->least2 = d2;
     }
-    return any;
+    return true;
 }
 
 void edges_forget_distances(struct edges *es)

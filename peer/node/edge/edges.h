@@ -315,9 +315,13 @@ bool edges_lag(const struct edges *es, double most);
 /* Returns whether an open edge mixes outdated replicas (delayed_exchange.h), so that mixing may
  * move models apart that were close. most2: squared distance that is small enough to ignore. */
 bool edges_stale(struct edges *es, double most2);
-/* Returns whether an edge has come closer: |b - a|^2, the squared distance of the two replicas in
- * its last exchange, is below `factor` times the value recorded for the edge, or no value is
- * recorded yet. Records the value of each such edge. */
+/* Returns whether edges have come closer since the last call that returned true. An edge has come
+ * closer if |b - a|^2, the squared distance of the two replicas in its last exchange, is below
+ * `factor` times the value recorded for the edge, or if no value is recorded yet. One edge is
+ * enough. With --byzantine all edges must have come closer, because a part of the peers can agree
+ * with each other while Byzantine neighbours keep it apart from the others. Edges without exchange
+ * in their epoch, to neighbours that have ended, or closed for distrust do not count. If the result
+ * is true, the values of the edges that came closer are recorded. */
 bool edges_came_closer(struct edges *es, double factor);
 /* Forgets the values that edges_came_closer() has recorded. */
 void edges_forget_distances(struct edges *es);
