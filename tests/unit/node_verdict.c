@@ -474,7 +474,7 @@ static void test_nothing_learnt(void **state)
     verdict_add_peer(&all, &able);
     verdict_add_peer(&all, &idle);
     o = judged(&all, VERDICT_CONSENSUS, 0);
-    assert_null(strstr(o.text, "learnt"));
+    assert_null(strstr(o.text, "guessing"));
 }
 
 /* The rounds before a peer joined do not count as rounds that it skipped. The text names the peers
