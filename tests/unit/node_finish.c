@@ -724,7 +724,8 @@ static void record_sent(void *self, uint32_t link, const struct wire_finish *m)
     (void)self;
     (void)link;
     sent = *m;
-    memcpy(sent_proposal, m->proposal.p, m->proposal.n);
+    if (m->proposal.n > 0)
+        memcpy(sent_proposal, m->proposal.p, m->proposal.n);
     sent.proposal.p = sent_proposal;
 }
 
