@@ -150,13 +150,13 @@ peers other own0.csv,test=test.csv unit.csv,test=unit.csv
 finish "${pid[1]}" 30
 check "a peer with other columns ends with code 2" [ "$code" = 2 ]
 check "  and prints both lists of columns: $(grep 'no column' other-1.err | head -c 200)" grep -qE "$lists" other-1.err
-kill "${pid[0]}" 2>/dev/null
+pkill -P "${pid[0]}" 2>/dev/null # The command `timeout`, which passes the signal on.
 finish "${pid[0]}" 30
 
 # A peer that joins a run knows only the run description, not the other peers' column names.
 read -ra port < <(free_ports 2)
 start late-0 bounded "$HEARSAY" peer --name p0 --listen "127.0.0.1:${port[0]}" --key key --shard own --seed "$seed" \
-    --data csv:own0.csv,test=test.csv --out late-0 --min-peers 1 --rounds 20000 "${model[@]}"
+    --data csv:own0.csv,test=test.csv --out late-0 --min-peers 1 --rounds 60000 "${model[@]}"
 first=$started
 has_run() { [ -s late-0/run.txt ]; }
 wait_until 20 has_run
