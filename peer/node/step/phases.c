@@ -379,8 +379,9 @@ static void begin_anew(struct phases *ph)
 /* Detects progress in the consensus phase. One of these signs is enough:
  *
  *   - the distance to the mean fell below better_factor times its least value at earlier progress
- *   - an edge came closer (edges_came_closer()). Each edge counts alone, because a job may exchange
- *     with some of the neighbours only, and the distance of a hung neighbour does not change
+ *   - an edge, or with --byzantine each edge, came closer (edges_came_closer()). Edges are compared
+ *     one by one, because a job may exchange with some of the neighbours only, and the distance of
+ *     a hung neighbour does not change
  *   - the number of hops around this peer within which all peers are near the mean increased
  *   - the graph changed
  *   - a member still trains, because this peer may be waiting for it through other peers
