@@ -29,7 +29,7 @@ static void add(float *x, size_t o, size_t len, const struct correction *t)
 }
 
 /* Removes a correction term that was already added to x[0..n), and marks the term as refused. Also
- * restores the velocity there, unless the momentum is 0, so that the velocity is not used. */
+ * restores the velocity there, unless the momentum is 0: such an exchange does not use it. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
     t->refused = true;
@@ -200,8 +200,8 @@ static uint32_t still_lie(const struct mixing *m)
 }
 
 /* Without --byzantine: measures |x - x0| again if an exchange was refused, and applies each refused
- * exchange that is within the new limit. The last measurement may be several mixings old, or
- * older than the model, if this peer has fetched its model from a neighbour. */
+ * exchange that is within the new limit. The last measurement may be several mixings old. It may
+ * also be older than the model, if this peer has fetched its model from a neighbour. */
 static void reconsider(struct mixing *m, size_t n)
 {
     size_t n_refused = 0;

@@ -715,7 +715,7 @@ static void open_apart(struct world *w, uint32_t n)
     }
 }
 
-/* The last message that a peer alone has sent, with a copy of its proposal. */
+/* The last message that record_sent() received, with a copy of its proposal. */
 static struct wire_finish sent;
 static uint8_t sent_proposal[WIRE_FINISH_PROPOSAL_MAX];
 

@@ -135,13 +135,14 @@ static void test_damaged_promise(void **state)
     rig_close(&r);
 }
 
-/* The stored promises of all peers but one are damaged, so there is no quorum for a certificate. All
- * models are within the target. Without a certificate no peer may claim consensus. */
+/* Damages the stored promise of each peer except peer 0. */
 static void damage_promises(void *self, uint32_t peer, struct node_config *c)
 {
     damage_promise(self, peer > 0 ? 1 : 0, c);
 }
 
+/* Only one of four peers can vote, so there is no quorum for a certificate. All models are within
+ * the target. Without a certificate no peer may claim consensus. */
 static void test_no_success_without_certificate(void **state)
 {
     struct rig r;

@@ -164,24 +164,25 @@ static bool is_compared(const struct edges *es, const struct neighbour *b)
     return b->edge.gamma.d2 > 0 && b->edge.state != EDGE_DONE && !edges_bars(es, b);
 }
 
+/* Returns whether the edge to b counts, and has come closer since its distance was recorded. */
+static bool came_closer(const struct edges *es, const struct neighbour *b, double factor)
+{
+    return is_compared(es, b) && (b->least2 <= 0 || b->edge.gamma.d2 < factor * b->least2);
+}
+
 bool edges_came_closer(struct edges *es, double factor)
 {
     size_t n = 0, n_closer = 0;
     for (size_t i = 0; i < es->n; i++) {
-        const struct neighbour *b = es->at[i];
-        bool compared = is_compared(es, b);
-        n += compared;
-        n_closer += compared && (b->least2 <= 0 || b->edge.gamma.d2 < factor * b->least2);
+        n += is_compared(es, es->at[i]);
+        n_closer += came_closer(es, es->at[i], factor);
     }
     size_t needed = es->workshop->run.tolerate > 0 ? n : 1;
     if (n_closer == 0 || n_closer < needed)
         return false;
-    for (size_t i = 0; i < es->n; i++) {
-        struct neighbour *b = es->at[i];
-        double d2 = b->edge.gamma.d2;
-        if (is_compared(es, b) && (b->least2 <= 0 || d2 < factor * b->least2))
-            b->least2 = d2;
-    }
+    for (size_t i = 0; i < es->n; i++)
+        if (came_closer(es, es->at[i], factor))
+            es->at[i]->least2 = es->at[i]->edge.gamma.d2;
     return true;
 }
 
