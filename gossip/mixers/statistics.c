@@ -173,6 +173,11 @@ void statistics_mix(struct statistics *s, float *x)
     }
 }
 
+void statistics_replaced(struct statistics *s)
+{
+    memset(s->owed, 0, s->n * sizeof *s->owed);
+}
+
 double statistics_apart(const struct statistics *s)
 {
     /* Before the first averaging apart2 is NaN, so the result is NaN. */

@@ -81,6 +81,9 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
 /* Adds the sum of the changes by all exchanges of the job to the running statistics x[0..n). */
 void statistics_mix(struct statistics *s, float *x);
 
+/* Reports that the caller has replaced the running statistics: no amount is owed any more. */
+void statistics_replaced(struct statistics *s);
+
 /* Returns the relative distance between the running statistics at the two ends of an edge, the
  * largest of all edges in the last averaging. NaN: no averaging yet. 0: the model has no
  * statistics. */

@@ -334,6 +334,27 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
     report_finish(report);
 }
 
+/* The gradient of a running statistic is its difference from the value of the batch. After batch i,
+ * counted from 0, a step of 1 / (i + 1) makes the statistic the mean of the first i + 1 values. */
+static void trainer_statistics(void *self, float *x, uint64_t round, uint32_t n_batches)
+{
+    struct sgd_trainer *t = self;
+    const struct sgd_config *c = &t->config;
+    const struct model *m = c->model;
+    struct sgd_scratch *s = c->scratch;
+    struct step step = {.t = t, .update = {.x = x, .grad = s->part[0].grad}};
+    size_t trained = segments_trained(m->segments, m->n_segments);
+    for (uint32_t i = 0; i < n_batches; i++) {
+        step.position = (shard_step(c->shard, round, 0) + i) * c->batch * c->learners;
+        shard_samples(c->shard, step.position, c->batch, s->index);
+        parallel_for_run(s->team, step_gradient, &step);
+        parallel_for_run(s->team, step_add, &step);
+        vec_axpy(x + trained, -1.0f / (float)(i + 1), s->part[0].grad + trained,
+                 m->n_params - trained);
+        sign(t);
+    }
+}
+
 static void trainer_watch(void *self, void (*done)(void *arg, size_t from), void *arg)
 {
     struct sgd_trainer *t = self;
@@ -600,6 +621,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
     const struct momentum_kind *kind = t->config.momentum;
     float *first = kind->tracked ? t->tracking.companion : kind->exchanged ? t->momentum : NULL;
     float *second = kind->exchanged && !kind->tracked ? t->second : NULL;
+    bool has_statistics = segments_trained(m->segments, m->n_segments) < m->n_params;
     return (struct trainer){.n_params = m->n_params,
                             .segments = m->segments,
                             .n_segments = m->n_segments,
@@ -610,6 +632,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .batch = t->config.batch * t->config.learners,
                             .init = trainer_init,
                             .steps = trainer_steps,
+                            .statistics = has_statistics ? trainer_statistics : NULL,
                             .watch = trainer_watch,
                             .signs = trainer_signs,
                             .sent = trainer_sent,

@@ -87,7 +87,8 @@ static int open_mixing(struct run_context *w)
         return err;
     codec_levels_init(&w->ladder, w->mixing.survey_pace);
     struct run_outer outer = run_outer_of(r);
-    bool watches = by_drift || r->pull > 0 || r->trigger > 0 || r->local_steps == 0 || outer.lr > 0;
+    bool watches = by_drift || r->pull > 0 || r->trigger > 0 || r->local_steps == 0 || outer.lr > 0
+                   || w->trainer.statistics != NULL;
     w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
     if (outer.lr > 0)
         err = outer_optimiser_init(&w->outer, outer.lr, outer.momentum, w->mixing.dim);

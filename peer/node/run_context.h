@@ -50,8 +50,12 @@ struct run_context
     /* State of the outer optimiser (--outer). All zero: the run has none. */
     struct outer_optimiser outer;
     /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
-     * --local-steps auto or --outer. Else NULL. */
+     * --local-steps auto or --outer. In the consensus phase: copy of x before the exchanges of a
+     * job, if the trainer can compute running statistics. NULL: no copy is needed. */
     float *before;
+    /* Number of jobs that computed the running statistics of the model again. Written by the worker
+     * in a job, read by the loop thread between jobs. */
+    uint64_t n_renewed;
 };
 
 /* Decides between this peer's own run and the run in another peer's HELLO. This peer's run *has

@@ -301,7 +301,8 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
 /* Returns the simulated duration of a peer's job in microseconds. A job with local steps takes the
  * time of these steps. A job without local steps takes 1/SIM_MIXING of the time of a local step in
  * the network with sessions. In the plain network it takes no time with --overlap 1, because a
- * second job does the local steps. Otherwise it takes the time of a round's local steps. */
+ * second job does the local steps. Otherwise it takes the time of a round's local steps. Batches
+ * for new running statistics in the consensus phase take no time. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;

@@ -328,6 +328,27 @@ static void run_jobs(float begin, const struct job *job, size_t n)
     statistics_close(&s);
 }
 
+/* After the caller has replaced the statistics, nothing of the old ones is subtracted later. */
+static void test_replaced(void **state)
+{
+    struct statistics s = open_all();
+    float x[N];
+    (void)state;
+    fill(x, 0.1f);
+    term_of(&s, 1, 10, 1);
+    statistics_mix(&s, x);
+    assert_true(s.owed[VARIANCE] > 1);
+    fill(x, 2);
+    statistics_replaced(&s);
+    term_of(&s, 0.5, 2, 3);
+    statistics_mix(&s, x);
+    for (size_t k = 0; k < N; k++) {
+        assert_true(s.owed[k] == 0);
+        near(x[k], 2.5);
+    }
+    statistics_close(&s);
+}
+
 static void test_floor(void **state)
 {
     /* The variance of this end is 0.1 now, although it sent 10 before. Each job may at most halve
@@ -582,12 +603,19 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),  cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_none),
-        cmocka_unit_test(test_in_step), cmocka_unit_test(test_values_apart),
-        cmocka_unit_test(test_absent),  cmocka_unit_test(test_opposite),
-        cmocka_unit_test(test_floor),   cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_apart),   cmocka_unit_test_teardown(test_random, print_seed),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_in_step),
+        cmocka_unit_test(test_values_apart),
+        cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_opposite),
+        cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test_teardown(test_random, print_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

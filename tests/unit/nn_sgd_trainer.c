@@ -408,6 +408,91 @@ static void test_rounds_of_one_step(void **state)
     }
 }
 
+enum { STATISTICS_BATCHES = 4 };
+
+/* Opens a trainer whose steps have the learning rate 0, so that they change only the running
+ * statistics. */
+static void open_still(struct bed *b, uint32_t threads)
+{
+    bed_open(b, "lenet5:bn", 1);
+    b->config.optimiser = (struct optimiser){0};
+    b->config.schedule = (struct schedule){.kind = SCHEDULE_CONSTANT};
+    b->config.threads = threads;
+    bed_start(b);
+}
+
+/* Writes to `mean` the mean of the running statistics of the first batches of a round. A step moves
+ * a statistic a tenth of the way to the value of its batch, which gives that value. */
+static void mean_of_batches(uint64_t round, double *mean)
+{
+    struct bed b;
+    open_still(&b, 1);
+    size_t n = b.face.n_params, trained = segments_trained(b.face.segments, b.face.n_segments);
+    float *before = vector(&b), *after = vector(&b);
+    memset(mean, 0, n * sizeof *mean);
+    memcpy(before, b.x, n * sizeof *before);
+    for (uint32_t i = 1; i <= STATISTICS_BATCHES; i++) {
+        b.face.init(b.face.self, b.x);
+        (void)steps(&b, round, i);
+        memcpy(after, b.x, n * sizeof *after);
+        assert_memory_equal(before, after, trained * sizeof *after);
+        for (size_t k = trained; k < n; k++)
+            mean[k] += ((double)before[k] + 10 * ((double)after[k] - (double)before[k]))
+                       / STATISTICS_BATCHES;
+        memcpy(before, after, n * sizeof *before);
+    }
+    free(before);
+    free(after);
+    bed_close(&b);
+}
+
+/* Running statistics that are computed again are the mean over the batches of the round, whatever
+ * they were before. Parameters and the trainer's state do not change. */
+static void test_statistics(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        struct bed b, other;
+        open_still(&b, threads);
+        open_still(&other, threads);
+        size_t n = b.face.n_params, trained = segments_trained(b.face.segments, b.face.n_segments);
+        double *mean = calloc(n, sizeof *mean);
+        float *x0 = vector(&b);
+        assert_true(mean != NULL && trained < n);
+        mean_of_batches(7, mean);
+        memcpy(x0, b.x, n * sizeof *x0);
+        for (size_t k = trained; k < n; k++)
+            b.x[k] = 100;
+        uint64_t t = b.trainer.t;
+        b.face.statistics(b.face.self, b.x, 7, STATISTICS_BATCHES);
+        other.face.statistics(other.face.self, other.x, 8, STATISTICS_BATCHES);
+        assert_memory_equal(b.x, x0, trained * sizeof *x0);
+        assert_true(b.trainer.t == t && vec_norm2(b.trainer.momentum, n) == 0);
+        /* With several threads, the statistics of a batch are the means over its parts. */
+        double most = threads == 1 ? 1e-3 : 0.05;
+        for (size_t k = trained; k < n; k++)
+            if (!(fabs((double)b.x[k] - mean[k]) <= most * (0.1 + fabs(mean[k]))))
+                fail_msg("%u threads, statistic %zu: %g, expected %g", threads, k, (double)b.x[k],
+                         mean[k]);
+        assert_memory_not_equal(b.x + trained, other.x + trained, (n - trained) * sizeof *b.x);
+        free(mean);
+        free(x0);
+        bed_close(&b);
+        bed_close(&other);
+    }
+}
+
+/* A model without running statistics has no function that computes them. */
+static void test_no_statistics(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_open(&b, "lenet5", 1);
+    bed_start(&b);
+    assert_null(b.face.statistics);
+    bed_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +511,8 @@ int main(void)
         cmocka_unit_test(test_init),
         cmocka_unit_test(test_adam),
         cmocka_unit_test(test_rounds_of_one_step),
+        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_no_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* tests/unit/sim_statistics.c -- running statistics of a model, such as the means and variances of
  * batch norm, in simulated nodes. Their mean must be kept under faults, they must agree at the end,
  * and the drift must not include them. */
+#include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
 /* The test reads pending changes of statistics from the mixer's state, because a node does not
@@ -215,12 +216,157 @@ static void test_every(void **state)
     }
 }
 
+/* ---- computed again in the consensus phase ---- */
+
+enum { LATE_PEERS = 6, LATE_STATISTICS = 8 };
+
+/* Statistics of a model that are not linear in its parameters, as those of batch norm are not. */
+static float statistic(const float *x, size_t k)
+{
+    return 1 + x[k] * x[k];
+}
+
+static uint64_t n_renewed; /* Number of calls of renew(). */
+
+/* Each peer computes other statistics, because its samples differ. Their mean over all peers is the
+ * statistic of the model. */
+static void renew(void *self, float *x, uint64_t round, uint32_t n_batches)
+{
+    const struct rig_peer *p = self;
+    float factor = 1 + 0.02f * ((float)p->index - (LATE_PEERS - 1) / 2.0f);
+    assert_true(n_batches > 0);
+    assert_int_equal(round, p->rig->config.run.rounds);
+    for (size_t k = 0; k < LATE_STATISTICS; k++)
+        x[p->rig->dim + k] = factor * statistic(x, k);
+    n_renewed++;
+}
+
+/* Local steps that give the model its own statistics. */
+static void own_statistics(void *self, float *x, uint64_t round, uint32_t n_steps,
+                           struct trainer_report *report)
+{
+    const struct rig_peer *p = self;
+    rig_steps(self, x, round, n_steps, report);
+    for (size_t k = 0; k < LATE_STATISTICS; k++)
+        x[p->rig->dim + k] = statistic(x, k);
+    assert_int_equal(n_renewed, 0);
+}
+
+static bool renews; /* Whether the trainer can compute the running statistics. */
+
+static int late_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    t->steps = own_statistics;
+    t->statistics = renews ? renew : NULL;
+    return err;
+}
+
+static void late_init(struct rig *r, const char *topology, const char *compress)
+{
+    rig_init(r, LATE_PEERS, 200, topology, compress, 0);
+    rig_with_statistics(r, LATE_STATISTICS / 2, LATE_STATISTICS / 2, 1);
+    r->eta = 0.5f;
+    r->config.make_trainer = late_trainer;
+    r->config.run.rounds = 3;
+    r->config.run.final_drift = 1e-3;
+}
+
+/* Runs the cluster, and closes it. Returns the largest relative error of a statistic of any final
+ * model. */
+static double late_run(struct rig *r)
+{
+    struct consensus drift;
+    double worst = 0;
+    n_renewed = 0;
+    rig_run(r, UINT64_MAX);
+    rig_ended_well(r, 1e-3);
+    sim_drift(r->world, &drift);
+    for (uint32_t i = 0; i < LATE_PEERS; i++)
+        for (size_t k = 0; k < LATE_STATISTICS; k++) {
+            const float *x = rig_model(r, i);
+            double want = (double)statistic(x, k);
+            worst = fmax(worst, fabs((double)x[r->dim + k] - want) / want);
+        }
+    double apart = drift.statistics.relative;
+    print_message("final topology %s: %llu times computed again, statistics off by %.2g, relative "
+                  "drift of the statistics %.2g\n",
+                  r->config.run.final_topology, (unsigned long long)n_renewed, worst, apart);
+    assert_true(apart <= 1e-3);
+    rig_close(r);
+    return worst;
+}
+
+/* Returns late_run() of a ring that ends with this topology of the consensus phase. */
+static double late_error(const char *final_topology, enum run_policy policy)
+{
+    struct rig r;
+    late_init(&r, "ring", "qsgd:4");
+    r.config.run.policy = policy;
+    snprintf(r.config.run.final_topology, sizeof r.config.run.final_topology, "%s", final_topology);
+    if (strcmp(final_topology, RUN_SAME) != 0)
+        snprintf(r.config.run.final_compress, sizeof r.config.run.final_compress, "none");
+    return late_run(&r);
+}
+
+/* After few rounds the models differ, and the mean of their statistics is not the statistics of the
+ * mean model. The consensus phase computes the statistics again. If it does not, they are wrong. */
+static void test_late_merge(void **state)
+{
+    static const char *const final_topologies[] = {"same", "base:1"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        renews = true;
+        assert_true(late_error(final_topologies[i], RUN_SYNC) <= 0.02);
+        assert_true(n_renewed >= LATE_PEERS);
+        renews = false;
+        assert_true(late_error(final_topologies[i], RUN_SYNC) >= 0.1);
+        assert_int_equal(n_renewed, 0);
+    }
+    renews = true;
+    assert_true(late_error("same", RUN_ASYNC) <= 0.02);
+    assert_true(n_renewed >= LATE_PEERS);
+}
+
+/* If the models do not move in the consensus phase, their statistics are not computed again. */
+static void test_equal_models(void **state)
+{
+    struct rig r;
+    (void)state;
+    renews = true;
+    late_init(&r, "ring", "qsgd:4");
+    for (uint32_t i = 1; i < LATE_PEERS; i++)
+        memcpy(r.c + i * r.dim, r.c, r.dim * sizeof *r.c);
+    (void)late_run(&r);
+    assert_int_equal(n_renewed, 0);
+}
+
+/* With a round protocol no exchange would average new statistics, so the statistics stay the mean
+ * of those of the last round, and the models stay equal. */
+static void test_round_protocols(void **state)
+{
+    static const char *const mixers[] = {"allreduce", "sma", "ps"};
+    (void)state;
+    renews = true;
+    for (size_t i = 0; i < 3; i++) {
+        struct rig r;
+        late_init(&r, "complete", "none");
+        memcpy(r.config.run.final_compress, r.config.run.compress,
+               sizeof r.config.run.final_compress);
+        while (strcmp(mixer_all[r.config.run.mixer]->name, mixers[i]) != 0)
+            r.config.run.mixer++;
+        (void)late_run(&r);
+        assert_int_equal(n_renewed, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_sessions),
-        cmocka_unit_test(test_estimate),
-        cmocka_unit_test(test_every),
+        cmocka_unit_test(test_cut_sessions), cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_every),        cmocka_unit_test(test_late_merge),
+        cmocka_unit_test(test_equal_models), cmocka_unit_test(test_round_protocols),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

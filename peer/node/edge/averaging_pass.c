@@ -46,12 +46,13 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
            && same_end(&edge_theirs(e)->head, clean, beat);
 }
 
-/* Returns how often this peer has reset an edge or closed it for distrust. A pass in which this
- * number grows is not exact, because the end that refuses an exchange keeps its model, but the
- * other end changes its own. */
+/* Returns how often this peer has reset an edge, closed an edge for distrust, or computed running
+ * statistics again. A pass in which this number grows is not exact. The end that refuses an exchange
+ * keeps its model, but the other end changes its own. New running statistics differ from those of
+ * the other peers until the next pass averages them. */
 static uint64_t amiss(const struct edges *es)
 {
-    return es->n_resets + es->n_distrusted;
+    return es->n_resets + es->n_distrusted + es->workshop->n_renewed;
 }
 
 static bool job_is_clean(const struct edges *es, uint64_t beat)
@@ -184,7 +185,8 @@ void averaging_pass_done(struct edges *es)
     uint32_t n = 0;
     if (!p->over || p->bound > 0)
         return;
-    /* An edge was reset or distrusted in this job, so the pass was not exact. */
+    /* This job reset or distrusted an edge, or replaced running statistics: the pass was not
+     * exact. */
     if (p->n_amiss != amiss(es)) {
         p->over = false;
         p->over_beat = 0;

@@ -22,8 +22,8 @@
  *   - in each round, exactly the exchanges that belong to the round were committed
  *   - both deltas of each exchange were made for this round, were not compressed, and carried the
  *     same number
- *   - no round was skipped or repeated, no edge was reset or distrusted, and the members did not
- *     change
+ *   - no round was skipped or repeated, no edge was reset or distrusted, no running statistics
+ *     were computed again, and the members did not change
  *
  * The number travels with the models, over the same exchanges. If a peer still has the number at
  * the end of the pass, all exchanges that contributed to its model were exact, so its model is the

@@ -211,6 +211,8 @@ static void plan_training(struct job *j)
     j->n_steps = w->run.local_steps > 0
                      ? run_steps_at(&w->run, ph->round)
                      : edges_local_steps(j->edges, run_steps(&w->run), run_steps_most(&w->run));
+    j->renews = ph->phase == NODE_CONSENSUS && w->trainer.statistics != NULL
+                && !w->mixing.mixer->round_protocol;
     plan_evaluation(j);
     j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
     j->told = j->n_parts = 0;
@@ -326,7 +328,7 @@ void job_last(struct job *j)
     j->part = JOB_WHOLE;
     j->compute_us = j->mix_us = j->evaluate_us = 0;
     j->round = j->phases->round;
-    j->steps = false;
+    j->steps = j->renews = false;
     j->evaluate = true;
     j->evaluate_samples = 0;
     j->evaluate_beat = phases_beat(j->phases);
@@ -427,16 +429,41 @@ static void train(struct job *j)
         mixing_moved(&w->mixing, step2);
 }
 
-/* Mixes the complete exchanges into the model, then makes the copy that another peer requested. */
-static void mix(struct job *j)
+/* The mean of the running statistics of different models is not the statistics of the mean model.
+ * If the exchanges of a job in the consensus phase move the model by more than `far`, the trainer
+ * therefore computes the statistics again. The next exchanges average them. A smaller move leaves
+ * the statistics good enough. Returns the duration in microseconds. */
+static int64_t renew_statistics(struct job *j)
+{
+    enum { BATCHES = 20 };
+    static const double far = 0.01; /* Relative to the length of the model. */
+    struct run_context *w = j->workshop;
+    struct mixing *m = &w->mixing;
+    int64_t begin = j->clock_us();
+    if (!(vec_dist2(m->x, w->before, m->dim) > far * far * vec_norm2(m->x, m->dim)))
+        return 0;
+    j->signs = true;
+    w->trainer.statistics(w->trainer.self, m->x, j->round, BATCHES);
+    statistics_replaced(&m->statistics);
+    w->n_renewed++;
+    return j->clock_us() - begin;
+}
+
+/* Mixes the complete exchanges into the model, then makes the copy that another peer requested.
+ * Returns how much of the time the trainer has used, in microseconds. */
+static int64_t mix(struct job *j)
 {
     struct run_context *w = j->workshop;
+    if (j->renews)
+        memcpy(w->before, w->mixing.x, w->mixing.dim * sizeof *w->before);
     mixing_mix(&w->mixing);
+    int64_t trainer_us = j->renews ? renew_statistics(j) : 0;
     mixing_beat(&w->mixing, &j->moment);
     if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
         run_context_copy_model(w, j->snapshot);
     if (w->by_drift && mixing_window_began(&w->mixing))
         codec_levels_mark(&w->ladder, j->round);
+    return trainer_us;
 }
 
 static void encode(struct job *j)
@@ -475,8 +502,7 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     if (j->members && t->members != NULL)
         j->members_error = t->members(t->self, j->keys, j->n_keys,
                                       rng_hash(j->env->config.name, strlen(j->env->config.name)));
-    if (j->part != JOB_STEPS)
-        mix(j);
+    int64_t statistics_us = j->part != JOB_STEPS ? mix(j) : 0;
     int64_t mixed = clock_us();
     j->signs = true;
     if (j->evaluate && j->part != JOB_AHEAD)
@@ -491,8 +517,8 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     if (j->last)
         collect_evidence(j);
     j->evaluate_us += trains - mixed;
-    j->compute_us += trained - trains;
-    j->mix_us += clock_us() - trained + mixed - begin;
+    j->compute_us += trained - trains + statistics_us;
+    j->mix_us += clock_us() - trained + mixed - begin - statistics_us;
 }
 
 /* Warns about each edge whose two ends have models that move apart without bound. In the consensus

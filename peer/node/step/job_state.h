@@ -33,6 +33,10 @@ struct job
      * the model. With --overlap 1 the two jobs of a round have the same values. */
     bool steps, evaluate;
     uint32_t n_steps; /* Number of local steps of the round. */
+    /* True: the job belongs to the consensus phase, the trainer can compute the running statistics
+     * of the model, and later exchanges can average them. If the mixer has a round protocol, the
+     * peers exchange no statistics in the consensus phase. */
+    bool renews;
     /* Number of rounds of training that were over when the job was planned. */
     uint64_t round;
     uint64_t evaluate_samples; /* Number of samples to evaluate. 0: all held-out samples. */
