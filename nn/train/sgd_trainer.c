@@ -345,7 +345,7 @@ static void trainer_statistics(void *self, float *x, uint64_t round, uint32_t n_
     struct step step = {.t = t, .update = {.x = x, .grad = s->part[0].grad}};
     size_t trained = segments_trained(m->segments, m->n_segments);
     for (uint32_t i = 0; i < n_batches; i++) {
-        step.position = (shard_step(c->shard, round, 0) + i) * c->batch * c->learners;
+        step.position = (shard_step(c->shard, round, 0) * c->learners + i) * c->batch;
         shard_samples(c->shard, step.position, c->batch, s->index);
         parallel_for_run(s->team, step_gradient, &step);
         parallel_for_run(s->team, step_add, &step);

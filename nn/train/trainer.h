@@ -83,10 +83,10 @@ struct trainer
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
-    /* Replaces the running statistics in x by their mean over n_batches >= 1 batches of the training
-     * samples: the first batches that steps() would draw in round `round`. Changes neither the
-     * trained parameters nor the trainer's state. NULL: the model has no running statistics, or the
-     * trainer cannot compute them. Costs as much as n_batches local steps. */
+    /* Replaces the running statistics in x by their mean over n_batches >= 1 batches of the
+     * training samples: the first batches that steps() would draw in round `round`. Changes neither
+     * the trained parameters nor the trainer's state. Costs as much as training on n_batches
+     * batches. NULL: the model has no running statistics, or the trainer cannot compute them. */
     void (*statistics)(void *self, float *x, uint64_t round, uint32_t n_batches);
 
     /* Sets a function done() for the next call of steps(). During the last local step, the backward
@@ -97,8 +97,9 @@ struct trainer
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
     /* Sets a function that the trainer calls after each batch of steps(), statistics() and
-     * evaluate(), on the computing thread. The calls show a watchdog that the job makes progress. NULL: the trainer
-     * does not support this, so the watchdog sees no progress before the job ends. */
+     * evaluate(), on the computing thread. The calls show a watchdog that the job makes progress.
+     * NULL: the trainer does not support this, so the watchdog sees no progress before the job
+     * ends. */
     void (*signs)(void *self, void (*sign)(void *arg), void *arg);
 
     /* For each trained coordinate k with sent[k] != 0, sets the momentum to 0: a delta has just
