@@ -49,9 +49,10 @@ struct run_context
     double settling2; /* |x|^2 when the consensus phase began. 0: it has not begun. */
     /* State of the outer optimiser (--outer). All zero: the run has none. */
     struct outer_optimiser outer;
-    /* Copy of x before the local steps of a job, with --compress auto, --max-pull, --trigger,
-     * --local-steps auto or --outer. In the consensus phase: copy of x before the exchanges of a
-     * job, if the trainer can compute running statistics. NULL: no copy is needed. */
+    /* In training: copy of x before the local steps of a job, with --compress auto, --max-pull,
+     * --trigger, --local-steps auto or --outer. In the consensus phase: copy of x before the
+     * exchanges of a job, if the trainer can compute running statistics. NULL: the run has neither
+     * use. */
     float *before;
     /* Number of jobs that computed the running statistics of the model again. Written by the worker
      * in a job, read by the loop thread between jobs. */

@@ -421,8 +421,9 @@ static void open_still(struct bed *b, uint32_t threads)
     bed_start(b);
 }
 
-/* Writes to `mean` the mean of the running statistics of the first batches of a round. A step moves
- * a statistic a tenth of the way to the value of its batch, which gives that value. */
+/* Writes to `mean` the mean of the statistics of the first STATISTICS_BATCHES batches of a round. A
+ * step moves a running statistic from `before` to `after`, a tenth of the distance to the statistic
+ * of its batch, which is therefore before + 10 (after - before). */
 static void mean_of_batches(uint64_t round, double *mean)
 {
     struct bed b;

@@ -220,7 +220,7 @@ static void test_every(void **state)
 
 enum { LATE_PEERS = 6, LATE_STATISTICS = 8 };
 
-/* Statistics of a model that are not linear in its parameters, as those of batch norm are not. */
+/* Statistic k of a model: a nonlinear function of its parameters, as in batch norm. */
 static float statistic(const float *x, size_t k)
 {
     return 1 + x[k] * x[k];
@@ -298,7 +298,7 @@ static double late_run(struct rig *r)
     return worst;
 }
 
-/* Returns late_run() of a ring that ends with this topology of the consensus phase. */
+/* Runs a ring with this --final-topology. Returns the result of late_run(). */
 static double late_error(const char *final_topology, enum run_policy policy)
 {
     struct rig r;

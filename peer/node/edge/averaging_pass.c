@@ -47,9 +47,10 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
 }
 
 /* Returns how often this peer has reset an edge, closed an edge for distrust, or computed running
- * statistics again. A pass in which this number grows is not exact. The end that refuses an exchange
- * keeps its model, but the other end changes its own. New running statistics differ from those of
- * the other peers until the next pass averages them. */
+ * statistics again. A pass in which this number grows is not exact, for two reasons. After a reset
+ * or for distrust, one end refuses an exchange and keeps its model, but the other end changes its
+ * own. New running statistics differ from those of the other peers until the next pass averages
+ * them. */
 static uint64_t amiss(const struct edges *es)
 {
     return es->n_resets + es->n_distrusted + es->workshop->n_renewed;

@@ -432,7 +432,7 @@ static void train(struct job *j)
 /* The mean of the running statistics of different models is not the statistics of the mean model.
  * If the exchanges of a job in the consensus phase move the model by more than `far`, the trainer
  * therefore computes the statistics again. The next exchanges average them. A smaller move leaves
- * the statistics good enough. Returns the duration in microseconds. */
+ * the statistics good enough. Returns the duration in microseconds. 0: the statistics are kept. */
 static int64_t renew_statistics(struct job *j)
 {
     enum { BATCHES = 20 };
@@ -450,7 +450,7 @@ static int64_t renew_statistics(struct job *j)
 }
 
 /* Mixes the complete exchanges into the model, then makes the copy that another peer requested.
- * Returns how much of the time the trainer has used, in microseconds. */
+ * Returns the time in which the trainer computed running statistics, in microseconds. */
 static int64_t mix(struct job *j)
 {
     struct run_context *w = j->workshop;

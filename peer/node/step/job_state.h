@@ -33,9 +33,10 @@ struct job
      * the model. With --overlap 1 the two jobs of a round have the same values. */
     bool steps, evaluate;
     uint32_t n_steps; /* Number of local steps of the round. */
-    /* True: the job belongs to the consensus phase, the trainer can compute the running statistics
-     * of the model, and later exchanges can average them. If the mixer has a round protocol, the
-     * peers exchange no statistics in the consensus phase. */
+    /* True: the job computes the running statistics again if its exchanges move the model far
+     * (renew_statistics()). It belongs to the consensus phase, and the trainer can compute
+     * statistics. False if the mixer has a round protocol, because later deltas then carry no
+     * statistics that exchanges could average. */
     bool renews;
     /* Number of rounds of training that were over when the job was planned. */
     uint64_t round;
